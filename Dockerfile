@@ -14,7 +14,7 @@ RUN npm ci --omit=dev --workspaces=false --ignore-scripts \
   && rm -rf node_modules/.bin/node node_modules/node-linux-* node_modules/node-bin-* node_modules/node-win-* \
     node_modules/.bin/tsc node_modules/typescript node_modules/@typescript
 
-# Builds the console and the widget.
+# Builds the console, the widget and the documentation.
 FROM node:24.19.0-bookworm-slim AS pages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -25,7 +25,8 @@ COPY scripts scripts
 COPY src src
 COPY widget widget
 COPY client client
-RUN node scripts/build-widget.ts && node scripts/build-console.ts
+COPY docs docs
+RUN node scripts/build-widget.ts && node scripts/build-console.ts && node scripts/build-docs.ts
 
 FROM node:24.19.0-bookworm-slim
 LABEL org.opencontainers.image.title="Parley" \

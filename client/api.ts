@@ -49,7 +49,7 @@ export const queryClient = new QueryClient({
       staleTime: 10_000,
       retry: (count, thrown) => toFailure(thrown).status >= 500 && count < MAX_RETRIES,
       networkMode: 'always',
-      // Loads failed and outdated data when the browser is online again.
+      // Off by default with `networkMode: 'always'`.
       refetchOnReconnect: true,
     },
     mutations: { networkMode: 'always' },

@@ -29,7 +29,7 @@ async function fill(): Promise<void> {
   for await (const path of glob('src/**/*.{js,css,svg}', { cwd: root })) await copy(path)
   for await (const path of glob(['docs/*.md', 'examples/webhook-*.mjs'], { cwd: root })) await copy(path)
   const files = ['openapi.json', 'prices/prices.json', 'README.md', 'CHANGELOG.md', 'LICENSE', 'NOTICE']
-  for (const path of ['dist/console', 'dist/widget', ...files]) await copy(path)
+  for (const path of ['dist/console', 'dist/widget', 'dist/docs', ...files]) await copy(path)
   compile('widget/tsconfig.build.json', join(fresh, 'dist/widget/types'))
   const own = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as OwnManifest
   const manifest = renderManifest(own)

@@ -4,6 +4,7 @@
  */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { renderAnchor } from './heading-anchor.ts'
 
 /** Text in backticks that starts with one of these folders is treated as a path. */
 const pathStart = /^(\.ci|\.github|client|deploy|docs|examples|packages|scripts|src|test|widget)\//
@@ -39,13 +40,7 @@ function listDeadLinks(page: string, prose: string): string[] {
 /** Returns the anchors of a page's headings, in GitHub's format. */
 function listAnchors(file: string): string[] {
   const text = readFileSync(file, 'utf8').replaceAll(/^```.*?^```/gms, '')
-  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
-    title
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-      .trim()
-      .replaceAll(/\s/g, '-'),
-  )
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) => renderAnchor(title))
 }
 
 /** Lists missing paths in backticks. `*` matches any name; paths with `<…>` are placeholders. */

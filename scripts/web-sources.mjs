@@ -20,6 +20,12 @@ export const webBuilds = {
     target: 'dist/console',
     others: ['scripts/web-folder.ts', 'package-lock.json', 'widget/messages.ts', 'widget/frame/contrast.ts'],
   },
+  docs: {
+    source: 'docs',
+    script: 'scripts/build-docs.ts',
+    target: 'dist/docs',
+    others: ['scripts/web-folder.ts', 'scripts/heading-anchor.ts', 'package-lock.json'],
+  },
 }
 
 /** Returns a digest of a build's sources, or undefined without sources, as in the npm package. */

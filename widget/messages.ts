@@ -101,8 +101,8 @@ export type FrameMessage =
   /** A question was sent, an answer has ended, or a person has answered; without its text. */
   | { readonly type: 'message'; readonly role: 'user' | 'assistant' | 'person'; readonly status?: string }
   /**
-   * The party that answers has changed. While it is `waiting`, the conversation waits for a person, and the
-   * model does not answer.
+   * The conversation's mode has changed. In `waiting`, the conversation is waiting for a person and the model
+   * does not answer.
    */
   | { readonly type: 'mode'; readonly mode: 'model' | 'waiting' | 'person' }
   /** `label` is the count as text, such as "2 new messages". */

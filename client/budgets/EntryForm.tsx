@@ -106,7 +106,7 @@ export function EntryForm({ kind, budget: { id, unit }, subject, onClose }: Entr
 
 const fields = ['amount', 'reason', 'expires_at']
 
-/** Converts a local date and time to Unix seconds; null for an empty text. */
+/** Converts a local date and time to Unix seconds; null for an empty string. */
 function toSeconds(local: string): number | null {
   return local === '' ? null : Math.floor(new Date(local).getTime() / 1_000)
 }

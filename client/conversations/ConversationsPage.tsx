@@ -14,6 +14,7 @@ import { rich } from '../strings/rich.tsx'
 import { ConversationList } from './list/ConversationList.tsx'
 import { FilterBar } from './list/FilterBar.tsx'
 import { exportAddress, filtersOf } from './list/filters.ts'
+import { useLiveList } from './list/use-live-list.ts'
 import { NotifyButton } from './NotifyButton.tsx'
 import { conversationListQuery } from './queries.ts'
 
@@ -28,13 +29,14 @@ export function ConversationsPage() {
       ...(openId === undefined
         ? { to: '/conversations' as const }
         : { to: '/conversations/$conversationId' as const, params: { conversationId: openId } }),
-      // The marked message belongs to the previous filters.
+      // Clears the highlighted message, because it is a result of the previous search.
       search: { ...search, item: undefined, ...changes },
       replace: 'q' in changes,
     })
   const clear = () =>
     change(Object.fromEntries(Object.keys(filtersOf(search)).map((name) => [name, undefined])))
   useListKeys(openId)
+  useLiveList(filtersOf(search))
   return (
     <div className="desk" data-open={openId !== undefined || undefined}>
       <section className="desk-list" aria-label={t('conversations.listLabel')}>

@@ -30,11 +30,49 @@ const nextOf = ({ has_more, last_id }: { has_more: boolean; last_id: string | nu
 export const conversationListQuery = (filters: ConversationFilters) =>
   infiniteQueryOptions({
     queryKey: ['conversations', 'list', filters],
-    queryFn: ({ pageParam }) =>
-      api.conversations.list.query({ limit: PAGE_SIZE, ...toServerFilters(filters), after: pageParam }),
+    queryFn: ({ pageParam }) => api.conversations.list.query(pageOf(filters, pageParam)),
     initialPageParam: undefined as string | undefined,
-    getNextPageParam: nextOf,
+    // Other pages may have lost conversations that have moved to the first one.
+    getNextPageParam: (last, pages) =>
+      last.has_more ? pages.findLast(({ data }) => data.length > 0)?.data.at(-1)?.id : undefined,
   })
+
+function pageOf(filters: ConversationFilters, after?: string) {
+  return { limit: PAGE_SIZE, sort: 'activity' as const, ...toServerFilters(filters), after }
+}
+
+/**
+ * Loads the first page of a list again after the conversations have changed; null if any may have. Loads all
+ * pages again if one of the conversations is on another page.
+ */
+export async function loadFirstPage(
+  queries: QueryClient,
+  filters: ConversationFilters,
+  changed: readonly string[] | null,
+): Promise<void> {
+  // Other lists are loaded again when the user opens them.
+  void queries.invalidateQueries({ queryKey: ['conversations', 'list'], refetchType: 'none' })
+  const { queryKey } = conversationListQuery(filters)
+  const page = await api.conversations.list.query(pageOf(filters), { context: { isBackground: true } })
+  const list = queries.setQueryData(queryKey, (loaded) => loaded && replaceFirstPage(loaded, page))
+  const others = new Set(list?.pages.slice(1).flatMap(({ data }) => data.map(({ id }) => id)))
+  const isOutdated = changed === null ? others.size > 0 : changed.some((id) => others.has(id))
+  if (isOutdated) await queries.invalidateQueries({ queryKey, exact: true })
+}
+
+type LoadedList = InfiniteData<ConversationPage>
+
+/** Replaces the first page, and keeps the conversations that are now after it. */
+function replaceFirstPage({ pages, pageParams }: LoadedList, page: ConversationPage): LoadedList {
+  const [first, ...others] = pages
+  if (first === undefined || others.length === 0 || !page.has_more)
+    return { pages: [page], pageParams: [undefined] }
+  const shown = new Set(page.data.map(({ id }) => id))
+  const end = page.data.at(-1)?.parley?.last_at ?? 0
+  const moved = first.data.filter(({ id, parley }) => !shown.has(id) && (parley?.last_at ?? 0) <= end)
+  const rest = others.map((other) => ({ ...other, data: other.data.filter(({ id }) => !shown.has(id)) }))
+  return { pages: [{ ...page, data: [...page.data, ...moved] }, ...rest], pageParams }
+}
 
 export const conversationQuery = (id: string) =>
   queryOptions({

@@ -112,7 +112,7 @@ function Stage({ agentKey, options, page, device, pageUrl }: StageProps) {
   )
 }
 
-/** Resets empty texts, so that the widget shows its defaults. */
+/** Removes empty strings, so that the widget shows its defaults. */
 function withoutEmpty(page: PageOptions): object {
   return Object.fromEntries(
     Object.entries(page).map(([name, value]) => [name, value === '' ? undefined : value]),

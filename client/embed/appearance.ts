@@ -17,7 +17,7 @@ export const defaultPageOptions: PageOptions = { welcomeMessage: '', placeholder
 type Definition = Readonly<Record<string, unknown>>
 
 /**
- * The values of options that the definition does not set; an empty text removes the agent's text or image.
+ * Defaults for options that the definition does not set; an empty string removes the agent's text or image.
  */
 const defaults: Options = {
   theme: 'auto',

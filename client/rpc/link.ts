@@ -9,7 +9,13 @@ const MAX_URL_LENGTH = 4_000
 /** Maximum number of calls in one request; the server has the same limit. */
 const MAX_BATCH_SIZE = 10
 
-const streamedQueries = ['artifacts.watch', 'conversations.follow', 'conversations.waiting', 'visitor.follow']
+const streamedQueries = [
+  'artifacts.watch',
+  'conversations.changes',
+  'conversations.follow',
+  'conversations.waiting',
+  'visitor.follow',
+]
 
 export interface ApiLinkOptions {
   /** The tRPC API's URL, which ends in `/trpc`. */

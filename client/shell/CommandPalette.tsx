@@ -32,7 +32,7 @@ export function CommandPalette() {
     ...usePageActions(help.open),
     useAgentActions(opened, query),
     useKeyActions(),
-    useDocsActions(opened),
+    useDocsActions(opened, query),
   ]
   return (
     <>
@@ -154,33 +154,34 @@ function useKeyActions(): SpotlightActionGroupData {
   }
 }
 
-interface DocumentationPage {
+interface DocumentationLink {
   readonly title: string
   readonly path: string
-  readonly description: string
+}
+
+interface DocumentationPage extends DocumentationLink {
+  readonly headings: readonly DocumentationLink[]
 }
 
 const documentationQuery = queryOptions({
   queryKey: ['documentation'],
   queryFn: async (): Promise<DocumentationPage[]> => {
-    const index = await (await fetch('/llms.txt')).text()
-    return Array.from(
-      index.matchAll(/^- \[(.+?)\]\((\/docs\/\S+)\)(?:: (.*))?$/gm),
-      ([, title = '', path = '', description = '']) => ({ title, path, description }),
-    )
+    const index = await fetch('/docs/index.json')
+    return ((await index.json()) as { pages: DocumentationPage[] }).pages
   },
   staleTime: Number.POSITIVE_INFINITY,
 })
 
-function useDocsActions(isOpen: boolean): SpotlightActionGroupData {
+/** Offers the documentation's pages and, once the user types, their headings. */
+function useDocsActions(isOpen: boolean, query: string): SpotlightActionGroupData {
   const { data: pages = [] } = useQuery({ ...documentationQuery, enabled: isOpen })
-  return {
-    group: t('shell.documentation'),
-    actions: pages.map(({ title, path, description }) => ({
-      ...action(path, title, 'docs', () => window.open(path, '_blank', 'noreferrer')),
-      keywords: description,
-    })),
-  }
+  const linkTo = ({ path, title }: DocumentationLink) =>
+    action(path, title, 'docs', () => window.open(path, '_blank', 'noreferrer'))
+  const headings =
+    query.trim() === ''
+      ? []
+      : pages.flatMap((page) => page.headings.map((one) => ({ ...linkTo(one), description: page.title })))
+  return { group: t('shell.documentation'), actions: [...pages.map(linkTo), ...headings] }
 }
 
 function action(id: string, label: string, icon: IconName, onClick: () => void) {

@@ -17,3 +17,9 @@ export function useMe(): Me {
   if (data === undefined) throw new Error('useMe must be called below Shell')
   return data
 }
+
+/** Returns the id of the parent key whose data the console shows. */
+export function useKeyId(): string {
+  const { keys, parent_key: fallback } = useMe()
+  return keys.find((key) => key.is_active)?.id ?? fallback
+}

@@ -1,13 +1,10 @@
-/**
- * Follows the conversations that wait for a person or for the user's answer. One tab of the browser reads the stream for all tabs,
- * because browsers open at most six HTTP/1.1 connections to a server.
- */
+/** Follows the conversations that wait for a person or for the user's answer. */
 import { useEffect, useSyncExternalStore } from 'react'
-import { api, type Outputs, queryClient } from '../api.ts'
-import { followStream } from '../follow-stream.ts'
+import { api, type Outputs } from '../api.ts'
+import { followShared } from '../shared-stream.ts'
 import { setTitleCount } from './document-title.ts'
 import { notify } from './notifications.ts'
-import { useMe } from './use-me.ts'
+import { useKeyId } from './use-me.ts'
 
 type Stream = Outputs['conversations']['waiting']
 export type Waiting = Stream extends AsyncIterable<infer Event> ? Event : never
@@ -36,8 +33,7 @@ function countAll({ count, mine }: Waiting): number {
 
 /** Follows the active key's conversations while the component is mounted. */
 export function useWaitingStream(): void {
-  const { keys, parent_key: fallback } = useMe()
-  const keyId = keys.find((key) => key.is_active)?.id ?? fallback
+  const keyId = useKeyId()
   useEffect(() => {
     const leaving = new AbortController()
     follow(keyId, leaving.signal)
@@ -49,34 +45,18 @@ export function useWaitingStream(): void {
 }
 
 function follow(keyId: string, signal: AbortSignal): void {
-  const name = `parley-waiting-${keyId}`
-  const tabs = new BroadcastChannel(name)
-  signal.addEventListener('abort', () => tabs.close())
-  let isReader = false
-  tabs.onmessage = ({ data }: MessageEvent<Waiting | 'ask'>) => {
-    if (data !== 'ask') show(data)
-    else if (isReader) tabs.postMessage(current)
-  }
-  tabs.postMessage('ask')
-  const read = async () => {
-    isReader = true
-    let isFirst = true
-    const onEvent = (waiting: Waiting) => {
+  followShared<Waiting>({
+    name: `parley-waiting-${keyId}`,
+    open: (reading) =>
+      api.conversations.waiting.query({}, { signal: reading, context: { isBackground: true } }),
+    onEvent(waiting, isNews) {
       const before = current
       show(waiting)
-      tabs.postMessage(waiting)
       // Only the reading tab shows notifications, so that each conversation causes only one.
-      if (!isFirst) notify(before, waiting)
-      isFirst = false
-    }
-    const open = (reading: AbortSignal) =>
-      api.conversations.waiting.query({}, { signal: reading, context: { isBackground: true } })
-    await followStream({ open, onEvent, signal })
-    isReader = false
-  }
-  // Locks exist only on secure pages; without them, each tab reads the stream.
-  if (navigator.locks === undefined) void read()
-  else void navigator.locks.request(name, { signal }, read).catch(() => undefined)
+      if (isNews) notify(before, waiting)
+    },
+    signal,
+  })
 }
 
 function show(waiting: Waiting): void {
@@ -85,5 +65,4 @@ function show(waiting: Waiting): void {
   current = waiting
   setTitleCount(countAll(waiting))
   for (const listener of listeners) listener()
-  void queryClient.invalidateQueries({ queryKey: ['conversations', 'list'] })
 }

@@ -165,7 +165,7 @@ function EventsField({ value, error, onChange }: EventsFieldProps) {
           <Button variant="default" size="xs" onClick={() => onChange(hasAll ? [] : eventTypes)}>
             {hasAll ? t('common.clearSelection') : t('webhooks.selectAll')}
           </Button>
-          <Anchor href="/docs/webhooks.md" target="_blank" rel="noreferrer" size="xs">
+          <Anchor href="/docs/webhooks" target="_blank" rel="noreferrer" size="xs">
             {t('shell.documentation')}
           </Anchor>
         </Group>

@@ -109,7 +109,7 @@ function NoWebhooks({ isAllowed, onCreate }: NoWebhooksProps) {
   return (
     <Empty icon="webhooks" title={t('webhooks.none')} action={<CreateButton onClick={onCreate} />}>
       {rich('webhooks.noneHelp', {
-        docs: <DocsLink path="/docs/webhooks.md">{t('webhooks.docs')}</DocsLink>,
+        docs: <DocsLink path="/docs/webhooks">{t('webhooks.docs')}</DocsLink>,
         slack: <DocsLink path="/examples/webhook-slack.mjs">{t('webhooks.slack')}</DocsLink>,
         email: <DocsLink path="/examples/webhook-email.mjs">{t('webhooks.email')}</DocsLink>,
       })}

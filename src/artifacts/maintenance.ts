@@ -213,7 +213,7 @@ async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<S
 export const namedBlobs: NamedBlobs = {
   async files(db, names, config) {
     const files = await listFileBlobs(db, names)
-    // The folder also contains the data of stored conversations.
+    // The `files` store also holds conversation data, so a name without a row may belong to a conversation.
     return files.size > 0 ? files : findItemBlobs(config, db, names)
   },
   artifacts: (db, names) => listBlobsIn(db, ['blob', 'served_blob', 'poster_blob'], names),

@@ -7,6 +7,7 @@ import { within } from '../lib/timeout.ts'
 import { ReadAudit } from './admin/audit.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
+import { ConversationChanges } from './feed/changes.ts'
 import { Handover } from './handover/handover.ts'
 import { StoppedTurns } from './handover/stopped-turns.ts'
 import { ItemData } from './inline-data/item-data.ts'
@@ -77,6 +78,7 @@ export class Conversations {
   readonly quota: StorageQuota
   readonly deletions: Deletions
   readonly handover: Handover
+  readonly changes: ConversationChanges
   readonly keyedStarts = new KeyedStarts()
   private readonly deps: Dependencies
   private readonly capabilityKey: KeyObject
@@ -117,7 +119,8 @@ export class Conversations {
     this.deletions = new Deletions({ ...deps, data: this.data, quota: this.quota })
     const { data, quota, running, writer } = this
     this.stoppedTurns = new StoppedTurns({ running, writer })
-    const notify = (id: string) => this.notify(id)
+    this.changes = new ConversationChanges(deps)
+    const notify = (id: string, ofTenant?: string) => this.notify(id, ofTenant)
     this.handover = new Handover({ ...deps, data, quota, stoppedTurns: this.stoppedTurns, notify })
     bus.subscribe('turn', (id) => this.stored.wake(id))
     bus.subscribe('cancel-turn', (id) => this.running.get(id)?.stop('cancelled'))
@@ -176,7 +179,7 @@ export class Conversations {
         turn.discard()
         throw toStoreFailure(error)
       })
-    void this.store(turn, accepting, plan.requestId).then(() => this.notify(conversationId))
+    void this.store(turn, accepting, plan.requestId).then(() => this.notify(conversationId, plan.tenantId))
     void this.finish(plan, turn, { conversationId, getUsed: () => used }, model)
     return {
       id,
@@ -242,10 +245,10 @@ export class Conversations {
   }
 
   /** Cancels the running turns of a conversation, then deletes it with its turns, items and events. */
-  async deleteConversation(id: string): Promise<void> {
+  async deleteConversation(id: string, ofTenant: string): Promise<void> {
     await this.cancelTurnsOf(id)
     await this.deletions.deleteConversation(id)
-    this.notify(id)
+    this.notify(id, ofTenant)
   }
 
   /** Deletes old data every ten minutes until `close`. */
@@ -284,7 +287,7 @@ export class Conversations {
       await endAbandonedTurns(this.storage, sweeper, (turn) => {
         metrics.turnEnded('incomplete')
         this.notify(turn.id)
-        this.notify(turn.conversation_id)
+        this.notify(turn.conversation_id, turn.tenant)
       })
       await this.handover.endWaits()
     } catch (error) {
@@ -371,14 +374,15 @@ export class Conversations {
     turn.log.end()
     this.running.delete(turn.id)
     turn.finished.resolve()
-    this.notify(conversationId)
+    this.notify(conversationId, plan.tenantId)
   }
 
   /**
-   * Wakes everything that waits for this turn, conversation or tenant, on all replicas, and the webhook
-   * deliverer of this process.
+   * Wakes everything waiting for this turn, conversation or tenant on every replica, and this process's
+   * webhook deliverer. `ofTenant` owns the conversation that has changed.
    */
-  notify(id: string): void {
+  notify(id: string, ofTenant?: string): void {
+    if (ofTenant !== undefined) this.changes.publish(ofTenant, id)
     this.stored.wake(id)
     this.deps.webhooks?.wake()
     if (this.deps.bus.reachesOthers) this.deps.bus.publish('turn', id)

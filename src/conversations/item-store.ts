@@ -19,7 +19,7 @@ export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'
   readonly authorName?: string | null
   /** Id that the client chose to identify a repeated request; unique in the conversation. */
   readonly clientId?: string
-  /** Bytes that count in addition to the body, because a part of the item is already stored as a blob. */
+  /** Bytes added to the item's size for the part that is already stored as a blob. */
   readonly dataBytes?: number
   /** The visitor's uploads that the item contains; they are deleted with the item. */
   readonly uploadIds?: readonly string[]

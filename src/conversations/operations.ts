@@ -89,9 +89,9 @@ export const conversationsOperations = {
   list: query({
     http: { method: 'GET', path: '/v1/conversations' },
     docs: {
-      summary: 'List your conversations, newest first',
+      summary: 'List your conversations',
       description:
-        'A conversation must match all filters. The same turn must match all filters on turns and ratings.',
+        'Newest first by default. A conversation must match all filters. The same turn must match all filters on turns and ratings.',
       failures: { 400: 'A filter is invalid.' },
     },
     input: ConversationListQuery,

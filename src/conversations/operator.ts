@@ -63,7 +63,7 @@ export async function deleteAnyConversation(
   await scrub()
 }
 
-/** Returns which of the blobs `names` belong to items of conversations. */
+/** Returns the blobs in `names` that belong to conversation items. */
 export async function findItemBlobs(
   { databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>,
   db: Database,

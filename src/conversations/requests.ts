@@ -111,7 +111,7 @@ export async function createConversation(
   }
   await withData(deps, items, (encoded) => write.transaction().execute((trx) => insert(trx, encoded)))
   quota?.add(CONVERSATION_BYTES + sizeOf(items))
-  deps.conversations.notify(id)
+  deps.conversations.notify(id, tenantId)
   return getConversation(deps, tenantId, id)
 }
 
@@ -151,7 +151,7 @@ export async function deleteConversation(
     tenantId,
     details: { agent_id: conversation.agent_id || null, turns: conversation.turns },
   })
-  await deps.conversations.deleteConversation(id)
+  await deps.conversations.deleteConversation(id, tenantId)
   return { id, object: 'conversation.deleted' as const, deleted: true as const }
 }
 
@@ -175,7 +175,7 @@ export async function addItems(
   }
   await withData(deps, items, (encoded) => db.write.transaction().execute((trx) => insert(trx, encoded)))
   quota?.add(sizeOf(items))
-  deps.conversations.notify(id)
+  deps.conversations.notify(id, tenantId)
   const added = items.map(({ author, body }): ListedItem => {
     const parley = { turn_id: null, author, created_at: nowSeconds }
     return { ...(body as ListedItem), parley }

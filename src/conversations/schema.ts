@@ -21,7 +21,7 @@ const ItemDetails = z.strictObject({
   mode: z
     .enum(['model', 'waiting', 'person'])
     .optional()
-    .meta({ description: 'The new mode; present only if the item records a change of who answers.' }),
+    .meta({ description: 'The new mode; present only if the item records a mode change.' }),
   assignee: z
     .string()
     .nullable()
@@ -242,7 +242,7 @@ const turnFields = {
   completion_tokens: z.int(),
   cost: z.string().nullable().meta({
     description:
-      'US dollars; null while the turn runs, if a model has no price, or if the process of the turn has stopped.',
+      'Cost in US dollars. Null while the turn is running, if a model has no price, or if the server process stopped during the turn.',
   }),
   first_event_ms: z.int().nullable(),
   duration_ms: z.int().nullable(),

@@ -1,4 +1,5 @@
 /** Exports visitors, what they see of conversations, and the feed that visitors and owners follow. */
+export type { ChangedConversations } from './feed/changes.ts'
 export { type Cursor, type FeedEvent, followConversation, parseCursor, renderCursor } from './feed/feed.ts'
 export {
   findTurnVisitor,

@@ -147,7 +147,7 @@ function different({ name, key }: TableShape, row: Row = {}, column?: string): S
   const what =
     column === undefined ? 'exists in only one database' : `has a different ${column} in PostgreSQL`
   return new StartupError(
-    `The row of ${name} with ${which} ${what}. Nothing was copied, and the PostgreSQL database is unchanged.`,
+    `Table ${name}: the row with ${which} ${what}. Nothing was copied, and the PostgreSQL database is unchanged.`,
   )
 }
 

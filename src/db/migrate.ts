@@ -100,8 +100,8 @@ async function applyPending<T>(
 
 function failed(name: string | undefined, cause: unknown): StartupError {
   const reason = cause instanceof Error ? cause.message : String(cause)
-  const which = name === undefined ? 'The migrations' : `The migration ${name}`
-  return new StartupError(`${which} failed, and the database is unchanged (${reason}).`, { cause })
+  const which = name === undefined ? 'The migrations' : `Migration ${name}`
+  return new StartupError(`${which} failed: ${reason}. The database is unchanged.`, { cause })
 }
 
 async function listApplied<T>(db: Kysely<T>): Promise<string[]> {

@@ -90,7 +90,7 @@ interface CostContext {
   readonly webSearches?: number
 }
 
-/** `TIER_UNIT` for each million tokens: the divisor of token costs. */
+/** The divisor of token costs: `TIER_UNIT` per million tokens. */
 export const DIVISOR = 1_000_000n * TIER_UNIT
 
 /**

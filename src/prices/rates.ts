@@ -12,7 +12,7 @@ export interface PriceInForce {
 
 export type PriceSource = 'override' | 'config' | 'shipped' | 'free'
 
-/** Nano-dollars for each million tokens. */
+/** Nano-dollars per million tokens. */
 export interface Rates {
   readonly input: bigint
   readonly cachedInput: bigint

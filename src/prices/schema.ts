@@ -21,7 +21,7 @@ const rates = {
 
 const optionalRates = z.strictObject(rates).partial().meta({
   id: 'PriceRates',
-  description: 'US dollars for each million tokens. A rate that is not set is not changed.',
+  description: 'US dollars per million tokens. Omitted rates keep their normal value.',
 })
 
 /** A time in UTC as Unix milliseconds; undefined if `text` is neither a date nor a time with seconds. */
@@ -87,7 +87,7 @@ export const PriceEntry = z
       .meta({ description: 'Time from which the price applies; always, if it is not set.' }),
     per_million: z.strictObject(rates).partial().required({ input: true }).meta({
       description:
-        'US dollars for each million tokens. `cached_input`, `cache_write`, `input_audio` and `input_image` default to `input`; `reasoning`, `output_audio` and `output_image` default to `output`. Without `output`, the price is only for embeddings.',
+        'US dollars per million tokens. `cached_input`, `cache_write`, `input_audio` and `input_image` default to `input`; `reasoning`, `output_audio` and `output_image` default to `output`. Without `output`, the price is only for embeddings.',
     }),
     per_call: Amount.optional(),
     per_image: Amount.optional().meta({ description: 'US dollars for each image in the input.' }),

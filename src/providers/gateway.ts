@@ -111,7 +111,10 @@ function toFailure(
 
 type Header = string | string[] | undefined
 
-/** Reads `Retry-After`, as seconds, or as a date according to the server's clock. */
+/**
+ * Parses `Retry-After`, which is a number of seconds or a date. Compares a date with the response's `Date`
+ * header, because the provider's clock may differ.
+ */
 function findRetryAfterSeconds(retryAfter: Header, date: Header): number | undefined {
   if (typeof retryAfter !== 'string') return undefined
   if (/^\d{1,9}(\.\d+)?$/.test(retryAfter)) return Math.ceil(Number(retryAfter))

@@ -61,9 +61,9 @@ export class Attempts {
   }
 
   /**
-   * Retries until a model responds. Uses the next fallback if the budgets cannot pay for a model, and skips
-   * fallbacks without a price. @throws the last attempt's BackendFailure; rethrows any other error of `ask`
-   * immediately.
+   * Tries the models in order until one responds. Moves to the next after a provider failure, or if a budget
+   * does not cover a model; skips fallbacks without a price. @throws the last attempt's BackendFailure;
+   * rethrows any other error of `ask` immediately.
    */
   async run<T>(deadline: Deadline, ask: Ask<T>): Promise<T> {
     let failure: { readonly thrown: unknown } | undefined

@@ -5,8 +5,8 @@ import type { Subscriber } from './coordination-store.ts'
 
 /**
  * Topic names must stay the same across versions. A `forget` message contains a cache name; `stop-upload`, a
- * reason and an artifact id; `turn`, the id of a turn or a conversation; `cancel-turn` and `read-turn`, a
- * turn id. A `jobs` message is empty, and all others contain an artifact id.
+ * reason and an artifact id; `turn`, the id of a turn or a conversation; `conversation`, the ids of a
+ * tenant and a conversation; `cancel-turn` and `read-turn`, a turn id. A `jobs` message is empty, and all others contain an artifact id.
  */
 export const topics = [
   'forget',
@@ -16,6 +16,7 @@ export const topics = [
   'upload-ended',
   'jobs',
   'turn',
+  'conversation',
   'cancel-turn',
   'read-turn',
 ] as const

@@ -138,8 +138,8 @@ export type Release = () => Promise<void> | void
 
 export interface StreamLimiter {
   /**
-   * Counts one stream in every quota. @throws ServiceError `rate_limit_exceeded` if one is full; then nothing
-   * is counted.
+   * Counts one stream toward each quota. @throws ServiceError `rate_limit_exceeded` if any quota is full; in
+   * that case none of them changes.
    */
   acquire(quotas: readonly StreamQuota[]): Promise<Release> | Release
 }

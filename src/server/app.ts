@@ -46,6 +46,7 @@ import { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
 import { checkVisitor } from '../visitors/access.ts'
 import { type ConsoleAssets, createConsoleFiles, createConsolePage } from '../web/console.ts'
 import { docsPages, examplePages, markdownPages } from '../web/docs.ts'
+import type { DocumentationFiles } from '../web/documentation.ts'
 import { createFilePage, type Page } from '../web/page.ts'
 import { createEmbedPages } from '../web/widget.ts'
 import type { WidgetAssets } from '../web/widget-files.ts'
@@ -60,6 +61,7 @@ export interface AppOptions {
   readonly scrape: () => Promise<Scraped>
   readonly widget: WidgetAssets
   readonly console: ConsoleAssets
+  readonly documentation: DocumentationFiles
 }
 
 export interface App {
@@ -191,8 +193,9 @@ type PageCall = HttpCall<AnyCaller, Deps>
 type PageRoute = Route<AnyCaller, Deps>
 
 function createPageEndpoint(options: AppOptions, isDraining: () => boolean): Endpoint<AnyCaller, Deps> {
-  const { deps, widget, console } = options
-  const files = [...designFiles, ...docsPages, ...markdownPages, ...examplePages, ...statusPageAssets].map(
+  const { deps, widget, console, documentation } = options
+  const docs = [...docsPages, ...documentation, ...markdownPages, ...examplePages]
+  const files = [...designFiles, ...docs, ...statusPageAssets].map(
     ([path, file]) => [path, createFilePage(file)] as const,
   )
   const pages = [...files, ...createEmbedPages(deps, widget), ...createConsoleFiles(console)]

@@ -22,6 +22,7 @@ import { createLog } from '../telemetry/log.ts'
 import type { CollectedMetric, CollectFromWorkers } from '../telemetry/prometheus.ts'
 import { startUsageMaintenance } from '../usage/retention.ts'
 import { loadConsole } from '../web/console.ts'
+import { loadDocumentation } from '../web/documentation.ts'
 import { loadWidget } from '../web/widget-files.ts'
 import { renderApiDocument } from './api.ts'
 import { type AppOptions, createApp } from './app.ts'
@@ -82,11 +83,11 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-let pages: Promise<Pick<AppOptions, 'widget' | 'console'>> | undefined
+let pages: Promise<Pick<AppOptions, 'widget' | 'console' | 'documentation'>> | undefined
 
 function loadPages(): NonNullable<typeof pages> {
-  pages ??= Promise.all([loadWidget(), loadConsole()])
-    .then(([widget, console]) => ({ widget, console }))
+  pages ??= Promise.all([loadWidget(), loadConsole(), loadDocumentation()])
+    .then(([widget, console, documentation]) => ({ widget, console, documentation }))
     .catch((error) => {
       pages = undefined
       throw error

@@ -15,8 +15,8 @@ const COPY_ENDING = '.copy'
 export interface ResumableFile {
   readonly path: string
   /**
-   * The last writer's fence; 0 if the file was restored or created by an old version, so no writer has it
-   * open.
+   * The last writer's fence. It is 0 if the file comes from a backup or an older version of Parley; no writer
+   * has such a file open.
    */
   readonly fence: number
 }

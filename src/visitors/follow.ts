@@ -1,5 +1,6 @@
 /** Lets visitors and owners follow conversations, a limited number at a time. */
 import {
+  type ChangedConversations,
   type FeedEvent as ConversationEvent,
   type Cursor,
   findLastBeforeNext,
@@ -92,6 +93,16 @@ export async function streamWaiting(
   const { tenantId } = context.caller
   const { assignee } = personOf(context, undefined)
   return counted(context, followWaiting(conversations, { tenantId, assignee }, signal))
+}
+
+/** Streams which of the tenant's conversations change. @throws ServiceError */
+export async function streamChanges(
+  context: CallContext<ParentCaller, Dependencies>,
+  client: AbortSignal,
+): Promise<AsyncGenerator<ChangedConversations, void, void>> {
+  const { conversations, followers } = context.deps
+  const signal = AbortSignal.any([client, followers.signal])
+  return counted(context, conversations.changes.follow(context.caller.tenantId, signal))
 }
 
 /**

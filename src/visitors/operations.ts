@@ -1,11 +1,11 @@
 /** Defines the operations of visitors, which the widget uses, and the feed of a conversation. */
 import { z } from 'zod'
-import type { Waiting } from '../conversations/visible.ts'
+import type { ChangedConversations, Waiting } from '../conversations/visible.ts'
 import { reference } from '../lib/schema-bounds.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { createUpload } from './attachments/uploads.ts'
 import type { Dependencies } from './dependencies.ts'
-import { findCursor, followOwn, followOwned, streamEvents, streamWaiting } from './follow.ts'
+import { findCursor, followOwn, followOwned, streamChanges, streamEvents, streamWaiting } from './follow.ts'
 import { requestPerson } from './handover.ts'
 import { readAttachment } from './messages.ts'
 import { rateOwn } from './ratings.ts'
@@ -167,6 +167,14 @@ export const feedOperations = {
     input: z.strictObject({}),
     output: z.custom<AsyncIterable<Waiting>>(),
     run: ({ context, signal }) => streamWaiting(context, signal),
+  }),
+
+  /** Streams the ids of the tenant's conversations that have changed, at most once per second. */
+  changes: query({
+    auth: { callers: ['parent'] },
+    input: z.strictObject({}),
+    output: z.custom<AsyncIterable<ChangedConversations>>(),
+    run: ({ context, signal }) => streamChanges(context, signal),
   }),
 
   /** Returns the cursor from which `follow` repeats a running turn. Read it before the items, so that none is missed. */

@@ -167,7 +167,7 @@ export type FeedEvent = z.infer<typeof FeedEvent>
 
 export const SessionInput = z.strictObject({
   identity_token: longText().optional().meta({
-    description: 'JWT that states the identity of the visitor, at most 8 KiB.',
+    description: 'JWT that identifies the visitor; at most 8 KiB.',
   }),
 })
 
@@ -242,7 +242,7 @@ export const CreateUploadInput = z.strictObject({
     .min(1, 'must not be empty')
     .max(MAX_FILE_NAME, `must be at most ${MAX_FILE_NAME} characters`)
     .regex(/^[^\][\p{Cc}]*$/u, 'must not contain [, ] or control characters')
-    .meta({ description: 'File name, whose extension states the type.' }),
+    .meta({ description: 'File name; its extension determines the file type.' }),
   bytes: z.int().min(1, 'must be at least 1').meta({ description: 'Exact size of the file.' }),
 })
 

@@ -99,7 +99,8 @@ export function sendToolResults(context: Context, input: ToolResultsInput): Prom
     const { idempotency, turn } = await findRepeated(context, { clientId, conversationId, content })
     if (turn !== undefined) return renderStarted(context, turn)
     const { conversation, last } = await findLatest(context, input.turn)
-    // Checked before the calls, because a handover gives each of them a result.
+    // Check the mode before the calls: a handover adds a result to each open call, so `assertOpen` would
+    // report the wrong error.
     if (conversation.mode !== 'model') throw wrongMode({ mode: conversation.mode, assignee: null })
     const pending = await context.deps.conversations.reader.listOpenCalls(last)
     assertOpen(results, pending)

@@ -167,7 +167,7 @@ export async function deleteOwn(context: Context, id: string): Promise<void> {
     tenantId: conversation.tenant,
     details: { agent_id: conversation.agent_id, turns: conversation.turns },
   })
-  await deps.conversations.deleteConversation(id)
+  await deps.conversations.deleteConversation(id, conversation.tenant)
 }
 
 /** Returns the agent if it stores conversations. @throws ServiceError `conversations_off` */

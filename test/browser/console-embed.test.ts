@@ -107,7 +107,7 @@ describe('the embed page', () => {
       await form.getByText('must be a color such as').waitFor()
       expect(await save.isDisabled()).toBe(true)
       await color.fill('#facc15')
-      await form.getByText('Links in your color: the contrast is 1.3:1 in the light scheme').waitFor()
+      await form.getByText('Links: your color has a contrast of 1.3:1 in the light scheme').waitFor()
       await page.keyboard.press('Escape')
       await form.getByRole('button', { name: 'Launcher' }).press('Enter')
       await form.getByRole('textbox', { name: 'Label' }).fill('Ask us')

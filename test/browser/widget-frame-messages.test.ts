@@ -32,7 +32,7 @@ async function sentWith(opened: OpenFrame, act: () => Promise<void>): Promise<un
 const questions = ({ frame }: OpenFrame) => frame.locator('article.user .bubble').allTextContents()
 
 describe("a visitor's message", () => {
-  test('can be edited with the keyboard, which replaces everything after it', async () => {
+  test('can be edited with the keyboard, and sending the edit removes all later messages', async () => {
     const opened = await harness.open()
     await askAll(opened, 'first', 'second', 'third')
     await opened.frame.getByRole('button', { name: 'Edit message' }).nth(1).press('Enter')

@@ -77,7 +77,7 @@ describe("an installation's rows", () => {
     [
       'is changed during the copy',
       `new.name = 'changed'; return new;`,
-      /^The row of agents with id ".*7" has a different name/,
+      /^Table agents: the row with id ".*7" has a different name/,
     ],
     ['is lost during the copy', 'return null;', /^The row of agents with id ".*7" /],
   ])('are not copied at all when a row %s', async (_what, body, words) => {
@@ -128,7 +128,7 @@ async function openPostgres(databaseUrl: string) {
 }
 
 describe('parley store copy', () => {
-  test('moves rows to PostgreSQL and files to a bucket, and keys, artifacts and open uploads can then be used', async () => {
+  test('copies rows to PostgreSQL and files to a bucket; keys, artifacts and open uploads still work afterwards', async () => {
     const s3 = await S3Server.start()
     const DATABASE_URL = await createTestDatabase('empty')
     const env = { DATABASE_URL, ...s3.environment }

@@ -81,8 +81,8 @@ const messagesOf = (events: readonly FeedEvent[], author: string) =>
     event.event === 'conversation.item' && event.data.item.author === author ? [event.data.item.text] : [],
   )
 
-describe('after a takeover mid-answer over dropped connections', () => {
-  test('50 messages from each side arrive exactly once and in order, and the model is not called until the visitor writes after the handback', async () => {
+describe('after a takeover mid-answer, through a proxy that drops connections', () => {
+  test("50 messages from each side arrive exactly once and in order, and the model is not called before the visitor's first message after the handback", async () => {
     const { server, parentKey, visit } = await startVisit()
     const proxy = await CuttingProxy.open(server.url)
     onTestFinished(() => proxy.close())

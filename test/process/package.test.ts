@@ -45,7 +45,9 @@ describe('the npm tarball', () => {
     /^client\/rpc\/(index|link)\.(js|d\.ts)$/,
     /^dist\/console\/[\w.-]+\.(js|css)\.br$/,
     /^dist\/widget\/([\w-]+\.(js|css)(\.(br|gz))?|types\/([\w-]+\/)*[\w-]+\.d\.ts)$/,
-    /^dist\/(console|widget)\/manifest\.json$/,
+    /^src\/web\/documentation\.css$/,
+    /^dist\/docs\/[\w-]+\.png$/,
+    /^dist\/(console|widget|docs)\/manifest\.json$/,
   ]
 
   test('contains only code, types and the static files that the service serves', () => {
@@ -137,6 +139,7 @@ test('the installed `parley serve` serves its pages, scripts, docs and examples,
     '/docs/page.js',
     '/openapi.json',
     '/llms.txt',
+    '/docs/security',
     '/docs/security.md',
     '/examples/webhook-slack.mjs',
     '/demo',

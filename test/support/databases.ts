@@ -7,7 +7,7 @@ const api = [
   'budgets/*',
   'chat/{agent-*,breaker,concurrent-streams,failures,fallbacks,interruptions,models,rpc,stream}',
   'console/{claimed-data,claims,console,cross-site,identity,sign-in}',
-  'conversations/{conversations,deletion,diagnostics,handover-calls,inline-data,log,log-export,main-line,ratings,responses,retention,search.property,tool-data,turn-control,turns,unstored}',
+  'conversations/{activity,conversations,deletion,diagnostics,handover-calls,inline-data,log,log-export,main-line,ratings,responses,retention,search.property,tool-data,turn-control,turns,unstored}',
   'database/*',
   'embeddings/embeddings',
   'files/{downloads,files,quota,sweep}',

@@ -33,7 +33,7 @@ describe('checkContrast', () => {
   test('warns that yellow links have too little contrast, and names the color that the widget uses instead', () => {
     const [first, ...others] = warningsOf({ primaryColor: '#facc15' })
     expect(first).toMatch(
-      /^Links in your color: the contrast is 1\.3:1 in the light scheme, but text needs 4\.5:1\. The widget uses #[0-9a-f]{6} there instead\.$/,
+      /^Links: your color has a contrast of 1\.3:1 in the light scheme\. Text needs at least 4\.5:1\. The widget uses #[0-9a-f]{6} there instead\.$/,
     )
     expect(others).toEqual([])
   })

@@ -128,7 +128,7 @@ describe('changeDefinition', () => {
     expect(parse(editYaml('a: false\n', ['a'], value))).toEqual({ a: value })
   })
 
-  test('adds the first key to an empty text', () => {
+  test('adds the first key to an empty document', () => {
     expect(changeDefinition('', 'yaml', ['name'], 'A')).toBe('name: A\n')
     expect(changeDefinition('# Soon.\n', 'yaml', ['name'], 'A')).toBe('# Soon.\nname: A\n')
   })

@@ -54,13 +54,13 @@ describe('the first start in a data directory', () => {
       `${dataDir} is not usable by`,
     )
   })
+})
 
-  test('fails for a command, which does not create the directory', async () => {
-    expect(await startupErrorOf(openDatabase({ dataDir, role: 'command' }))).toContain(
-      `There is no Parley database in ${dataDir} yet`,
-    )
-    expect(existsSync(dataDir)).toBe(false)
-  })
+test('a command fails if the data directory does not exist, and does not create the directory', async () => {
+  expect(await startupErrorOf(openDatabase({ dataDir, role: 'command' }))).toContain(
+    `There is no Parley database in ${dataDir} yet`,
+  )
+  expect(existsSync(dataDir)).toBe(false)
 })
 
 describe('a file that is not a database', () => {

@@ -104,7 +104,7 @@ describe('parseKey', () => {
     )
   })
 
-  test('rejects a key with text around it or in capital letters, and an empty text', () => {
+  test('rejects a key with text around it or in capital letters, and an empty string', () => {
     const { text } = mintKey('parent', randomBytes)
     for (const around of [` ${text}`, `${text} `, `${text}\n`, `Bearer ${text}`, text.toUpperCase(), '']) {
       expect(parseKey(around)).toBeUndefined()

@@ -178,7 +178,7 @@ describe('a chat history', () => {
   })
 })
 
-describe("the model's messages for a chat history", () => {
+describe('the messages sent to the model', () => {
   test('do not contain messages that the provider refused', () => {
     const refused = { ...reply(''), status: 'failed', failure: { code: 'refused' } } as Entry
     const entries = [user('one'), reply('two'), user('bad'), refused, user('three')]

@@ -1,5 +1,5 @@
 /**
- * Runs the page's proactive rules after a time, at a scroll position, or when the pointer leaves the page.
+ * Runs the page's proactive rules after a delay, at a scroll position, or when the pointer leaves the page.
  */
 import type { HostWidget } from '../host/extras.ts'
 import type { ProactiveRule } from '../options.ts'

@@ -43,7 +43,7 @@ export function resolveTheme(options: FrameOptions, agentTheme: AgentTheme): The
     font: chosen.font,
     radius: chosen.radius,
     density: chosen.density,
-    // An empty text in the page's options removes the agent's image.
+    // An empty string in the page's options removes the agent's image.
     avatar: (options.avatar ?? agent.avatar) || undefined,
     logo: (options.logo ?? agent.logo) || undefined,
   }

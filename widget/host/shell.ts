@@ -51,7 +51,7 @@ export function createShell(
     if (key === 'Escape') onEscape()
   }
   const frame = dom.createElement('iframe')
-  // Browsers that cannot share log a warning about `web-share`.
+  // Browsers without the Web Share API log a warning if the policy contains `web-share`.
   frame.allow = `clipboard-write;microphone${'share' in navigator ? ';web-share' : ''}`
   const pane = make('div', 'window', frame)
   pane.id = 'window'

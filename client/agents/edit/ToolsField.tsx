@@ -164,7 +164,7 @@ function render(value: unknown): string {
   return value === undefined ? '' : JSON.stringify(value, null, 2)
 }
 
-/** Parses a JSON schema. Returns undefined for invalid JSON; an empty text means no schema. */
+/** Parses a JSON schema. Returns undefined for invalid JSON; an empty string means no schema. */
 function parse(text: string): { value: unknown } | undefined {
   if (text.trim() === '') return { value: undefined }
   try {

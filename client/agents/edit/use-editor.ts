@@ -68,7 +68,10 @@ export function useDraft(newest: SavedText): Draft {
 }
 
 export interface Saving {
-  /** Saves the draft if the newest version is `over`, by default the version that the draft is based on. */
+  /**
+   * Saves the draft, but only if `over` is still the newest version. Defaults to the version that the draft
+   * is based on.
+   */
   save(over?: number): void
   readonly isSaving: boolean
   readonly error: string | undefined

@@ -77,7 +77,7 @@ const replaced = {
 
 interface ReplacedProps {
   readonly turn: Turn | undefined
-  /** Whether the turn is shown even if the user has not opened it. */
+  /** Whether the turn starts expanded because it contains the search match. */
   readonly isOpen: boolean
   readonly children: ReactNode
 }

@@ -202,7 +202,7 @@ function toEnd(turn: TurnDetails, { stopped, resumes = 0 }: Diagnostics): Step[]
   return steps
 }
 
-/** Returns the text of a code; an empty text for an unknown one. */
+/** Returns the translated text for a code, or an empty string if the code is unknown. */
 function text(texts: Readonly<Record<string, PlainKey>>, code: string | undefined): string {
   const key = texts[code ?? '']
   return key === undefined ? '' : t(key)

@@ -1,4 +1,4 @@
-/** Contains the German strings for the first steps. */
+/** Contains the German strings for the "Get started" checklist. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { firstRun as english } from '../en/first-run.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the English strings for the first steps. */
+/** Contains the English strings for the "Get started" checklist. */
 export const firstRun = {
   title: 'Get started',
   about: 'Four steps from a new installation to a chat on your website.',

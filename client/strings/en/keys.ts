@@ -48,7 +48,7 @@ export const keys = {
   days: { one: '{count} day', other: '{count} days' },
   movesUsage: 'Usage of {calls} on {days}',
   becomesYours: 'The key {key} will belong to you and become your active key.',
-  nothingMoves: 'Nothing moves, because your automatic key owns nothing.',
+  nothingMoves: 'There is nothing to move: your automatic key owns nothing.',
   moves: 'Moves from your automatic key',
   willBeRevoked: 'Your automatic key will be revoked. Agent keys remain valid.',
   revoked: 'Revoked {when}',

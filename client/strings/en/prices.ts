@@ -2,7 +2,7 @@
 export const prices = {
   title: 'Prices',
   about:
-    'What calls to each model cost, in US dollars for each million tokens. A change applies to new calls; stored costs stay the same.',
+    'What calls to each model cost, in US dollars per million tokens. A change applies to new calls; stored costs stay the same.',
   notYoursHelp: 'Ask your administrator to set prices.',
   set: 'Set price',
   setFor: 'Price of {name}',
@@ -33,7 +33,7 @@ export const prices = {
   searchBy: 'Provider or model',
   empty: 'No prices yet',
   emptyHelp: 'Connect a model provider to see the prices of its models.',
-  perMillion: 'US dollars for each million tokens',
+  perMillion: 'US dollars per million tokens',
   input: 'Input',
   output: 'Output',
   cached_input: 'Cached input',
@@ -45,7 +45,8 @@ export const prices = {
   per_image: 'Each image',
   per_web_search: 'Each web search',
   since: 'Applies from',
-  sinceHelp: 'A day or time in UTC, such as 2026-11-01. If empty, the price applies now.',
+  sinceHelp:
+    'Date, or date and time, in UTC, such as 2026-11-01. Leave empty to apply the price immediately.',
   amountRule: 'Enter an amount from 0 to 1000000 with at most 9 decimals, such as 0.25',
   json: 'Price as JSON',
   jsonHelp: 'A price, or a list of prices with dates, as in the configuration file',

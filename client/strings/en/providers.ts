@@ -60,7 +60,7 @@ export const providers = {
   testFailed: 'Test failed',
   testResult: 'Test result',
   connected: { one: 'Connected: {count} model in {time}', other: 'Connected: {count} models in {time}' },
-  noModels: 'The provider lists no models yet. Add one to it, then test again.',
+  noModels: 'This provider has no models yet. Add a model in the provider, then test again.',
   embeddings: 'Embeddings',
   andMore: 'and {number} more',
 } as const

@@ -1,4 +1,4 @@
-/** Contains the Spanish strings for the first steps. */
+/** Contains the Spanish strings for the "Get started" checklist. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { firstRun as english } from '../en/first-run.ts'
 

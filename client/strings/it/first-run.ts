@@ -1,4 +1,4 @@
-/** Contains the Italian strings for the first steps. */
+/** Contains the Italian strings for the "Get started" checklist. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { firstRun as english } from '../en/first-run.ts'
 

@@ -145,7 +145,7 @@ export function toRefusal(
   })
 }
 
-/** Creates the client's error for a request without a price, which only budgets in US dollars need. */
+/** Creates the error for a request whose model has no price. Only US-dollar budgets require a price. */
 export function toUnpricedError({ code, param }: Unpriced): ServiceError {
   const problem =
     code === 'model_not_priced'

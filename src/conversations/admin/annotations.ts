@@ -29,7 +29,7 @@ export async function setTags(
   const isFound = await db.write.transaction().execute((trx) => replaceTags(trx, id, wanted))
   if (!isFound) throw conversationNotFound(id)
   await db.scrub()
-  deps.conversations.notify(id)
+  deps.conversations.notify(id, tenantId)
   return getConversation(deps, tenantId, id)
 }
 
@@ -57,7 +57,7 @@ export async function addNote(
         code: 'notes_full',
       },
     )
-  deps.conversations.notify(id)
+  deps.conversations.notify(id, tenantId)
   return renderNote(note)
 }
 
@@ -78,7 +78,7 @@ export async function deleteNote(
   if (!(await deleteNoteRow(db.write, id, noteId)))
     throw new ServiceError('not_found', `Note with id '${noteId}' not found.`, { param: 'note_id' })
   await db.scrub()
-  deps.conversations.notify(id)
+  deps.conversations.notify(id, tenantId)
   return { id: noteId, object: 'conversation.note.deleted' as const, deleted: true as const }
 }
 

@@ -72,12 +72,12 @@ async function* readConversations(
   filter: ConversationFilter,
 ): AsyncGenerator<ConversationRow, void, void> {
   for await (const tenantId of readTenants(db, filter.tenantId)) {
-    for (let after: number | undefined; ; ) {
+    for (let after: ConversationRow | undefined; ; ) {
       const page = { limit: CONVERSATIONS_AT_ONCE, after, order: 'asc' } as const
       const rows = await listAnyConversations(db, { ...filter, tenantId }, page)
       yield* rows
       if (rows.length < CONVERSATIONS_AT_ONCE) break
-      after = rows.at(-1)?.position
+      after = rows.at(-1)
     }
   }
 }

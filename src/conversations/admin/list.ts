@@ -1,10 +1,23 @@
 /** Lists the conversations that match filters, and finds one by its id. */
-import type { ConversationDb } from '../../db/open.ts'
+import { expressionBuilder } from 'kysely'
+import type { ConversationDb, ConversationTables } from '../../db/open.ts'
 import { isPostgres, planSearch, type SearchPlan } from '../search/conditions.ts'
-import type { ConversationRow, PageOptions } from '../store.ts'
+import type { ConversationRow } from '../store.ts'
 import { type ConversationFilter, listConditions, whereIndexed } from './filters.ts'
 
 export type { ConversationFilter } from './filters.ts'
+
+/** A place in a list: the sort key of a conversation. */
+export type ListPosition = Pick<ConversationRow, 'last_at' | 'position'>
+
+export interface ListPage {
+  readonly limit: number
+  /** The last conversation of the previous page. */
+  readonly after?: ListPosition | undefined
+  readonly order: 'asc' | 'desc'
+  /** By creation, or by the time of the last activity. */
+  readonly sort?: 'created' | 'activity' | undefined
+}
 
 /**
  * Maximum number of conversations that one SQLite statement reads, because a statement blocks the process.
@@ -14,7 +27,7 @@ const CONVERSATIONS_AT_ONCE = 500
 export async function listAnyConversations(
   db: ConversationDb,
   filter: ConversationFilter,
-  page: PageOptions,
+  page: ListPage,
 ): Promise<ConversationRow[]> {
   const search = filter.search && (await planSearch(db, filter.search))
   // Reads the conversations of all tenants in one statement: no index has their order, and only commands list
@@ -45,42 +58,51 @@ function isSelective({
   return Object.values(rest).some((value) => value !== undefined)
 }
 
-interface Part extends PageOptions {
-  /** The position of the last conversation to read; undefined for no limit. */
-  readonly end?: number | undefined
+interface Part extends ListPage {
+  /** The last conversation to read; undefined for no limit. */
+  readonly end?: ListPosition | undefined
 }
 
 function select(
   db: ConversationDb,
   filter: ConversationFilter,
   search: SearchPlan | undefined,
-  { limit, after, end, order }: Part,
+  page: Part,
 ): Promise<ConversationRow[]> {
-  let query = whereIndexed(db.selectFrom('conversations'), filter).selectAll('conversations')
+  const { limit, end, order } = page
+  let query = startPage(db, filter, page).selectAll('conversations')
   query = query.where((eb) => eb.and(listConditions(eb, filter)))
   if (search !== undefined) query = query.where(search.condition)
-  if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
-  if (end !== undefined) query = query.where('position', order === 'asc' ? '<=' : '>=', end)
-  return query.orderBy('position', order).limit(limit).execute()
+  if (end !== undefined) query = query.where(compare(page, order === 'asc' ? '<=' : '>=', end))
+  return query.limit(limit).execute()
 }
 
-/**
- * Returns the position of the last conversation that the next statement reads; undefined if it reads all that
- * remain.
- */
-async function findEnd(
+/** Returns the last conversation that the next statement reads; undefined if it reads all that remain. */
+function findEnd(
   db: ConversationDb,
   filter: ConversationFilter,
-  { after, order }: PageOptions,
-): Promise<number | undefined> {
-  let query = whereIndexed(db.selectFrom('conversations'), filter).select('position')
-  if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
-  const last = await query
-    .orderBy('position', order)
+  page: ListPage,
+): Promise<ListPosition | undefined> {
+  return startPage(db, filter, page)
+    .select(['last_at', 'position'])
     .limit(1)
     .offset(CONVERSATIONS_AT_ONCE - 1)
     .executeTakeFirst()
-  return last?.position
+}
+
+/** Selects the conversations after the previous page, in the order of the list. */
+function startPage(db: ConversationDb, filter: ConversationFilter, page: ListPage) {
+  const { after, order, sort } = page
+  let query = whereIndexed(db.selectFrom('conversations'), filter)
+  if (after !== undefined) query = query.where(compare(page, order === 'asc' ? '>' : '<', after))
+  if (sort === 'activity') query = query.orderBy('last_at', order)
+  return query.orderBy('position', order)
+}
+
+function compare({ sort }: ListPage, operator: '<' | '>' | '<=' | '>=', place: ListPosition) {
+  const { eb, refTuple, tuple } = expressionBuilder<ConversationTables, 'conversations'>()
+  if (sort !== 'activity') return eb('position', operator, place.position)
+  return eb(refTuple('last_at', 'position'), operator, tuple(place.last_at, place.position))
 }
 
 export function findAnyConversation(db: ConversationDb, id: string): Promise<ConversationRow | undefined> {

@@ -41,11 +41,11 @@ export async function listConversations(
 async function readRows(
   { read }: ConversationDatabase,
   filter: ConversationFilter & { readonly tenantId: string },
-  { limit, after, order }: ConversationListQuery,
+  { limit, after, order, sort }: ConversationListQuery,
 ): Promise<ConversationRow[]> {
   const last = after === undefined ? undefined : await findConversation(read, filter.tenantId, after)
   if (after !== undefined && last === undefined) throw wrongAfter()
-  return listAnyConversations(read, filter, { limit: limit + 1, after: last?.position, order })
+  return listAnyConversations(read, filter, { limit: limit + 1, after: last, order, sort })
 }
 
 /** Checks and converts filters from outside the API. @throws ServiceError `invalid_value` */
@@ -60,7 +60,7 @@ export function readFilter(tenantId: string | undefined, filters: object): Conve
 /** @throws ServiceError `invalid_value` if `q` is invalid */
 function toFilter<Tenant extends string | undefined>(
   tenantId: Tenant,
-  { agent, visitor, min_tokens, q, ...rest }: ConversationExportQuery,
+  { agent, visitor, tag, min_tokens, q, ...rest }: ConversationExportQuery,
 ): ConversationFilter & { readonly tenantId: Tenant } {
   const isId = q !== undefined && conversationId.test(q)
   return {
@@ -70,6 +70,7 @@ function toFilter<Tenant extends string | undefined>(
     agentId: agent,
     visitorId: visitor,
     minTokens: min_tokens,
+    tag: tag?.normalize('NFC'),
     search: q === undefined || isId ? undefined : parseSearch(q),
   }
 }

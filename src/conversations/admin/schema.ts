@@ -56,6 +56,9 @@ export const ConversationListQuery = z.object({
     .meta({ description: 'Maximum number of conversations to return.' }),
   after: reference().optional().meta({ description: 'Id of a conversation; returns only those after it.' }),
   order: z.enum(['asc', 'desc']).default('desc'),
+  sort: z.enum(['created', 'activity']).default('created').meta({
+    description: 'Sorts by the time of creation, or of the last activity (`parley.last_at`).',
+  }),
   ...filters,
 })
 export type ConversationListQuery = z.output<typeof ConversationListQuery>

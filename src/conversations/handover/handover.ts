@@ -43,7 +43,7 @@ type HandoverDependencies = Pick<
   readonly data: ItemData
   readonly quota: StorageQuota
   readonly stoppedTurns: StoppedTurns
-  readonly notify: (id: string) => void
+  readonly notify: (id: string, ofTenant?: string) => void
 }
 
 interface Change {
@@ -321,7 +321,7 @@ export class Handover {
    */
   private notify({ id, tenant }: ConversationRow): void {
     this.deps.webhooks?.wake()
-    this.deps.notify(id)
+    this.deps.notify(id, tenant)
     this.deps.notify(tenant)
   }
 }

@@ -28,7 +28,7 @@ export function toUploadName(artifactId: string): string {
   return UPLOAD + artifactId
 }
 
-/** Returns the artifact whose upload a row keeps; undefined for a blob. */
+/** Returns the artifact id in the row name of a visitor's upload; undefined if the name is a blob's. */
 export function uploadIn(name: string): string | undefined {
   return name.startsWith(UPLOAD) ? name.slice(UPLOAD.length) : undefined
 }

@@ -66,7 +66,7 @@ export async function rateTurn(
     return row
   })
   if (stored === undefined) throw turnNotFound(turn.id)
-  conversations.notify(turn.conversation_id)
+  conversations.notify(turn.conversation_id, turn.tenant)
   return renderRating(stored)
 }
 
@@ -80,7 +80,7 @@ export async function unrateTurn(
   const isDeleted = await write.transaction().execute((trx) => deleteRating(trx, turn, source))
   if (!isDeleted) throw new ServiceError('not_found', 'You have not rated this turn.', { param: 'turn_id' })
   await scrub()
-  conversations.notify(turn.conversation_id)
+  conversations.notify(turn.conversation_id, turn.tenant)
   return { object: 'rating.deleted', deleted: true }
 }
 

@@ -47,7 +47,7 @@ export async function removeExchange(
       nowSeconds: unixSeconds(clock),
     })
   }
-  conversations.notify(conversationId)
+  conversations.notify(conversationId, tenantId)
   if (rejection !== undefined) throw toError(rejection, conversationId)
 }
 

@@ -49,7 +49,8 @@ export class StoredLogs {
     let next = from
     try {
       for (let current: TurnRow | undefined = turn; ; ) {
-        // Checks this before it reads the events, because an ended turn gets no more events.
+        // Must be checked before the events are read: a turn that has ended gets no more events, so the read
+        // below is complete.
         const isEnded = current?.status !== 'in_progress'
         const change = this.waitForChange(turn.id, signal)
         try {

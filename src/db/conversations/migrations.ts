@@ -362,6 +362,11 @@ async function countCutOff(db: Kysely<unknown>): Promise<void> {
     where status = 'incomplete' and error_code is not null)`.execute(db)
 }
 
+/** Adds an index for lists of a tenant's conversations that are sorted by activity. */
+function indexActivity(db: Kysely<unknown>): Promise<void> {
+  return createIndex(db, 'conversations', 'activity', ['tenant', 'last_at', 'position'])
+}
+
 /**
  * These names sort after those of the main database's migrations, because PostgreSQL stores both in one
  * database.
@@ -379,4 +384,5 @@ export const conversationMigrations: Record<string, Migration> = {
   '1010_add_replacements': { up: addReplacements },
   '1011_rename_costs': { up: renameCosts },
   '1012_count_cut_off_turns': { up: countCutOff },
+  '1013_index_conversations_by_activity': { up: indexActivity },
 }

@@ -136,7 +136,7 @@ export class McpServer {
     this.connecting = Promise.withResolvers()
   }
 
-  /** Omits tools whose names or schemas models do not accept. */
+  /** Omits tools whose name or schema a model would reject. */
   private setTools(tools: readonly McpTool[]): void {
     this.tools = tools.filter((tool) => {
       const problem = findProblem(this.name, tool)

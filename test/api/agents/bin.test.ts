@@ -100,7 +100,7 @@ describe('an agent in the bin', () => {
     expect((await toBin(app, second)).status).toBe(200)
   })
 
-  test('is recorded in the audit log when it is binned, restored and permanently deleted', async () => {
+  test('has an audit entry for each move to the bin, restoration and permanent deletion', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     const rows = await auditRowsOf(app, async () => {

@@ -67,6 +67,13 @@ describe('the filters of the conversation list', () => {
     expect(await find({ channel: 'widget', to: second })).toEqual([])
   })
 
+  test('select a tag that is written with combining marks', async () => {
+    const { app, find, store } = await start()
+    const id = await store('Hello')
+    await app.call('PUT', `/v1/conversations/${id}/tags`, { body: { tags: ['caf\u00e9'] } })
+    expect(await find({ tag: 'cafe\u0301' })).toEqual([id])
+  })
+
   test('select conversations by the status, reason, error, model and version of one turn', async () => {
     const { app, id, find, store } = await start()
     const good = await store('Hello')

@@ -95,7 +95,7 @@ describe('the history of a conversation', () => {
   })
 })
 
-describe('a response with `store: false`', () => {
+describe('a request with `store: false`', () => {
   const CANARY = 'quokka-4471'
 
   /** Asserts that the model receives the stored history and that the server stores no part of the request. */
@@ -138,7 +138,7 @@ describe('a response with `store: false`', () => {
     expect(await lastTexts()).toEqual(['one!', 'b'])
   })
 
-  test('returns the same errors as a stored response', async () => {
+  test('fails with the same errors as a stored one', async () => {
     const { app, visitor } = await start()
     const send = (more: object) =>
       failureOf(visitor.responses.create({ input: 'a', store: false, ...more } as never))

@@ -51,18 +51,23 @@ function toRow(index: number) {
 test('conversation lists are read from an index in order, without sorting', async () => {
   const db = await openLargeStore()
   const page = { limit: 51, order: 'desc' } as const
+  const third = { last_at: 3_000, position: 3_000 }
   const [tenantId, agentId] = ['tenant-1', 'agent-1']
   const lists: Record<string, (on: ConversationDb) => Promise<unknown>> = {
-    'of a tenant': (on) => listAnyConversations(on, { tenantId }, { ...page, after: undefined }),
-    'of a tenant, next page': (on) => listAnyConversations(on, { tenantId }, { ...page, after: 3_000 }),
-    'of an agent': (on) => listAnyConversations(on, { tenantId, agentId }, { ...page, after: undefined }),
-    'to export': (on) => listAnyConversations(on, { tenantId }, { limit: 20, after: 3_000, order: 'asc' }),
+    'of a tenant': (on) => listAnyConversations(on, { tenantId }, page),
+    'of a tenant, next page': (on) => listAnyConversations(on, { tenantId }, { ...page, after: third }),
+    'by activity': (on) => listAnyConversations(on, { tenantId }, { ...page, sort: 'activity' }),
+    'by activity, next page': (on) =>
+      listAnyConversations(on, { tenantId }, { ...page, sort: 'activity', after: third }),
+    'of an agent': (on) => listAnyConversations(on, { tenantId, agentId }, page),
+    'to export': (on) => listAnyConversations(on, { tenantId }, { limit: 20, after: third, order: 'asc' }),
   }
   for (const [what, list] of Object.entries(lists)) {
     const statements = await listStatements(list)
     expect(statements, what).toHaveLength(1)
     const plan = await explain(db, statements[0] as CompiledQuery)
-    const index = what === 'of an agent' ? 'conversations_by_agent' : 'conversations_by_position'
+    const order = what.startsWith('by activity') ? 'activity' : 'position'
+    const index = `conversations_by_${what === 'of an agent' ? 'agent' : order}`
     expect(plan, what).toContain(index)
     expect(plan, what).not.toMatch(/Sort|Seq Scan|TEMP B-TREE|SCAN/)
   }

@@ -88,13 +88,19 @@ describe('an API key', () => {
   )
 
   const elsewhere: Readonly<Record<string, (key: string) => readonly [string, Record<string, string>]>> = {
-    'a query': (key) => [`/v1/models?api_key=${key}&token=${key}&key=${key}&access_token=${key}`, {}],
+    'a query parameter': (key) => [
+      `/v1/models?api_key=${key}&token=${key}&key=${key}&access_token=${key}`,
+      {},
+    ],
     'a cookie': (key) => ['/v1/models', { Cookie: `api_key=${key}; token=${key}; session=${key}` }],
     'x-api-key': (key) => ['/v1/models', { 'x-api-key': key, 'api-key': key, 'X-Auth-Token': key }],
-    'the Basic scheme': (key) => ['/v1/models', { Authorization: `Basic ${btoa(`${key}:`)}` }],
-    'Authorization without a scheme': (key) => ['/v1/models', { Authorization: key }],
+    'a Basic Authorization header': (key) => ['/v1/models', { Authorization: `Basic ${btoa(`${key}:`)}` }],
+    'an Authorization header without a scheme': (key) => ['/v1/models', { Authorization: key }],
     'Proxy-Authorization': (key) => ['/v1/models', { 'Proxy-Authorization': `Bearer ${key}` }],
-    'another scheme': (key) => ['/v1/models', { Authorization: `Token ${key}` }],
+    'an Authorization header with an unknown scheme': (key) => [
+      '/v1/models',
+      { Authorization: `Token ${key}` },
+    ],
     'an empty Bearer header': () => ['/v1/models', { Authorization: 'Bearer' }],
   }
   test.each(Object.entries(elsewhere))('is not accepted in %s', async (_name, place) => {

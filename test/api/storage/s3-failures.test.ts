@@ -123,7 +123,7 @@ describe('a permanent S3 failure', () => {
     expect(server.uploads.size).toBe(0)
   })
 
-  test('leaves nothing behind if it affects the completion of a large blob', async () => {
+  test('leaves no parts and no blob if it occurs while a multipart upload is completed', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('CompleteMultipartUpload', internalError)

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { asAdmin, startAdminApp } from '../../support/admin.ts'
 import { ownerOf } from '../../support/usage.ts'
 
-test('the owner of a key sees the budgets of administrators, but cannot change, raise or correct them', async () => {
+test('a key owner sees the budgets that administrators set on the key, but cannot change, raise or correct them', async () => {
   const app = await startAdminApp()
   const path = `/keys/${ownerOf(app).tenantId}/budgets`
   const limits = { budgets: [{ unit: 'tokens', period: 'month', limit: '1000' }] }

@@ -43,7 +43,7 @@ describe('exchanging an identity', () => {
     expect(await later.visitor.conversations.query({})).toMatchObject({ data: [{ title: 'Hello.' }] })
   })
 
-  test('shows the owner the subject, the name, the email address and the listed claims', async () => {
+  test('makes the subject, name, email address and listed claims visible to the owner', async () => {
     const visit = await startIdentityVisit({ claims: ['plan', 'missing'] })
     const more = { name: 'Ana', email: 'ana@example.org', plan: 'gold', secret: 'x' }
     const one = await identify(visit, await signIdentity(visit, more))

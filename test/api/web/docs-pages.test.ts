@@ -24,6 +24,44 @@ test('the server returns a documentation page as the Markdown file from the repo
   expect(await response.text()).toBe(await readFile(file, 'utf8'))
 })
 
+test('every documentation page is also an HTML page whose links, pictures and anchors work', async () => {
+  const app = await startApp()
+  const index = await (await app.fetch(`${app.url}/docs/index.json`)).json()
+  const files = await readdir(new URL('../../../docs/', import.meta.url))
+  const names = files.filter((name) => name.endsWith('.md')).map((name) => `/docs/${name.slice(0, -3)}`)
+  expect(index.pages.map(({ path }: { path: string }) => path).sort()).toEqual(names.sort())
+
+  const pages = new Map<string, string>()
+  for (const path of names) {
+    const response = await app.fetch(app.url + path)
+    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
+    expect(response.headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'self'; /)
+    pages.set(path, await response.text())
+  }
+  const statuses = new Map<string, number>()
+  for (const [page, html] of pages) {
+    for (const [, target = ''] of html.matchAll(/ (?:href|src)="((?:\/|#)[^"]*)"/g)) {
+      const { pathname, hash } = new URL(target, app.url + page)
+      if (!statuses.has(pathname)) statuses.set(pathname, (await app.fetch(app.url + pathname)).status)
+      expect([page, target, statuses.get(pathname)]).toEqual([page, target, 200])
+      const html = pages.get(pathname)
+      if (hash !== '' && html !== undefined)
+        expect(html).toContain(` id="${decodeURIComponent(hash.slice(1))}"`)
+    }
+  }
+  for (const { path, headings } of index.pages)
+    for (const heading of headings) expect(pages.get(path)).toContain(` id="${heading.path.split('#')[1]}"`)
+})
+
+test('HTML pages of the documentation contain no scripts, inline styles or links to files that are not served', async () => {
+  const app = await startApp()
+  for (const name of ['design', 'widget', 'security', 'library']) {
+    const html = await (await app.fetch(`${app.url}/docs/${name}`)).text()
+    expect(html).not.toMatch(/<script| style=|href="\.\.|src="\.\./)
+    expect(html).toContain('<table>')
+  }
+})
+
 test('the server returns the example receivers that docs/webhooks.md links to', async () => {
   const app = await startApp()
   const text = await (await app.fetch(`${app.url}/docs/webhooks.md`)).text()

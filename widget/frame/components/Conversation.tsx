@@ -68,7 +68,7 @@ export function Conversation({ state }: { state: AppState }) {
 interface EntryProps {
   readonly entry: Entry
   readonly isNewest: boolean
-  /** Whether the visitor has sent no later message. */
+  /** Whether this is the visitor's most recent message. */
   readonly isLastMessage: boolean
   readonly canRegenerate: boolean
 }

@@ -5,7 +5,7 @@ import { useFrame } from '../frame-context.ts'
 
 interface Props {
   readonly entry: UserMessage
-  /** Whether the visitor has sent no later message. */
+  /** Whether this is the visitor's most recent message. */
   readonly isLast: boolean
   readonly onClose: () => void
 }

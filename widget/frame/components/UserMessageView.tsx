@@ -12,7 +12,7 @@ import { Time } from './Time.tsx'
 
 interface Props {
   readonly entry: UserMessage
-  /** Whether the visitor has sent no later message. */
+  /** Whether this is the visitor's most recent message. */
   readonly isLast: boolean
 }
 

@@ -148,7 +148,7 @@ export function outputOf({ request, granted }: SentRequest): number {
   return Math.min(request.wanted, granted) * request.choices
 }
 
-/** What the provider charges. */
+/** Returns the amounts that the provider charges. */
 export function toCharge(round: SentRequest): Amounts {
   const { request } = round
   const { ending } = request
@@ -162,7 +162,7 @@ export function toReserved({ request, granted }: SentRequest): Amounts {
   return toHighest(inputBound(request), granted * request.choices)
 }
 
-/** What the service must book, as docs/budgets.md defines it. */
+/** Returns the amounts that the service must book, as docs/budgets.md defines them. */
 export function toBooking(round: SentRequest): Amounts {
   const { request, granted } = round
   const { ending, bytesPerToken, choices } = request
@@ -200,7 +200,7 @@ export function divideUp(milliNano: bigint): bigint {
   return (milliNano + 999n) / 1_000n
 }
 
-/** What the provider reports for a whole answer. */
+/** Returns the usage that the provider reports for a whole answer. */
 export function toUsage(sent: SentRequest): unknown {
   const { ending } = sent.request
   const [prompt, completion] = [inputOf(sent.request), outputOf(sent)]

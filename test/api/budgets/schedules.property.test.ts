@@ -50,13 +50,13 @@ interface OpenRound extends SentRequest {
 let app: TestApp
 const clock = createFakeClock()
 let schedulesRun = 0
-/** What happened in all schedules; shows that they reach all outcomes. */
+/** Counts the outcomes in all schedules, which shows that they reach each of them. */
 const seen: Record<string, number> = {}
 const count = (what: string, more = 1) => {
   seen[what] = (seen[what] ?? 0) + more
 }
 
-/** Starts what a process needs to admit calls. It does not renew reservations on its own. */
+/** Starts the parts of a process that admit calls. It does not renew reservations on its own. */
 function startProcess(): Process {
   const deps = { ...app.service.deps, subjectKey: createSecretKey(Buffer.alloc(32)) }
   const enforcer = new BudgetEnforcer(deps)
@@ -76,7 +76,7 @@ const unitsOf = { tokens: 1, usd: 60 }
 class World {
   readonly tenantId = `tenant${String(schedulesRun++).padStart(6, '0')}`
   readonly open: OpenRound[] = []
-  /** What the provider charges, and what the service must book when all calls have ended, by day. */
+  /** Amounts that the provider charges, and that the service must book when all calls have ended, by day. */
   private readonly charged = new Map<number, Amounts>()
   private readonly expected = new Map<number, Amounts>()
   private processes: [Process, Process] = [startProcess(), startProcess()]

@@ -4,8 +4,7 @@ import { LRUCache } from 'lru-cache'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
-import type { PriceInForce } from '../prices/rates.ts'
-import { boundRequest } from './bounds/request.ts'
+import { boundRequest, type CalledModel } from './bounds/request.ts'
 import type { Promptlike } from './bounds/tokens.ts'
 import { type BudgetRow, listApplying } from './budget-store.ts'
 import { readCounters } from './counters.ts'
@@ -17,7 +16,7 @@ import { Gate } from './reservations/gate.ts'
 import { type AppliedCounter, nameOf } from './reservations/ledger.ts'
 import { toSubject } from './subjects.ts'
 
-export type { Promptlike }
+export type { CalledModel, Promptlike }
 
 export interface Reservation {
   readonly grant: Grant
@@ -70,22 +69,22 @@ export class BudgetEnforcer {
 
   /**
    * Reserves the most that one request to a provider can use; waits while other calls have reserved the rest.
-   * `price` is undefined for an unpriced model. Returns undefined if no budget applies; this result is cached
+   * Returns undefined if no budget applies; this result is cached
    * for two seconds. @throws ServiceError `insufficient_quota`, `model_not_priced`, `content_not_priced`,
    * `service_unavailable`
    */
   reserve(
     spender: Spender,
     request: Promptlike,
-    price: PriceInForce | undefined,
+    model: CalledModel,
     signal?: AbortSignal,
   ): Promise<Reservation | undefined> | undefined {
     const found = this.find(spender)
     if (found instanceof Promise)
       return found.then((budgets) =>
-        budgets.length === 0 ? undefined : this.reserveIn(budgets, spender, request, price, signal),
+        budgets.length === 0 ? undefined : this.reserveIn(budgets, spender, request, model, signal),
       )
-    return found.length === 0 ? undefined : this.reserveIn(found, spender, request, price, signal)
+    return found.length === 0 ? undefined : this.reserveIn(found, spender, request, model, signal)
   }
 
   /** Books what a request without a reservation has used in budgets that were created while it ran. */
@@ -175,14 +174,18 @@ export class BudgetEnforcer {
     budgets: readonly BudgetRow[],
     spender: Spender,
     request: Promptlike,
-    price: PriceInForce | undefined,
+    called: CalledModel,
     signal: AbortSignal | undefined,
   ): Promise<Reservation | undefined> {
     const { clock, config, random } = this.deps
     const admittedAtMs = clock.now()
     const applied = await this.apply(budgets, spender, admittedAtMs)
     if (applied.length === 0) return undefined
-    const { asked, need, cost } = await boundRequest(request, price, {
+    const enforcing = new Set(budgets.filter(({ mode }) => mode === 'enforce').map(({ id }) => id))
+    const isEnforced = applied.some(({ budget_id }) => enforcing.has(budget_id))
+    const metering = isEnforced ? called.metering : 'reported'
+    const model = { ...called, metering }
+    const { asked, need, cost } = await boundRequest(request, model, {
       outputTokens: config.limits.budgetOutputTokens,
       fewestTokens: config.budgets.minOutputTokens,
     })
@@ -196,7 +199,7 @@ export class BudgetEnforcer {
     if (outcome?.outputTokens === undefined) return undefined
     const reserved = new Set(applied.map(nameOf))
     return {
-      grant: { need, outputTokens: outcome.outputTokens, cost },
+      grant: { need, outputTokens: outcome.outputTokens, metering, isEnforced, cost },
       isLimited: outcome.isLimited,
       settle: async (spent) => {
         const all = await this.addCurrent(applied, reserved, spender, admittedAtMs)

@@ -41,7 +41,8 @@ export const budgetsOperations = {
     response: { status: 201 },
     docs: {
       summary: 'Create a budget',
-      description: 'Counts what its scope has used on all UTC days of the current period.',
+      description:
+        'The budget starts with what its scope has already used on all UTC days of the current period.',
       failures: {
         404: 'The key or agent does not exist.',
         409: 'There is a budget with this scope, unit and period (`budget_exists`), or there are too many.',
@@ -81,7 +82,7 @@ export const budgetsOperations = {
     request: { bodySchema: BudgetChanges },
     docs: {
       summary: 'Change a budget',
-      description: 'Calls under way keep the tokens that they have reserved.',
+      description: 'Running calls keep the tokens that they have reserved.',
       failures: notFound,
     },
     input: BudgetUpdate,

@@ -127,8 +127,10 @@ export const Budget = z
     period,
     limit: amount,
     granted: ofScope,
-    booked: ofScope.meta({ description: 'What calls in the current period have used; null as above.' }),
-    reserved: ofScope.meta({ description: 'The most that calls under way may use; null as above.' }),
+    booked: ofScope.meta({
+      description: 'Amount that calls in the current period have used; null as above.',
+    }),
+    reserved: ofScope.meta({ description: 'Maximum that running calls can still use; null as above.' }),
     remaining: ofScope,
     refused: z.int().nullable().meta({
       description:
@@ -155,7 +157,7 @@ export const BudgetDeleted = z
   .meta({ id: 'BudgetDeleted' })
 
 const reason = storable(z.string().min(1).max(REASON_LENGTH)).meta({
-  description: 'Why; recorded in the audit log.',
+  description: 'Reason, recorded in the audit log.',
 })
 const subject = z
   .string()

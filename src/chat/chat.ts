@@ -22,6 +22,7 @@ import { Attempts, Deadline } from '../providers/retry.ts'
 import type { Release } from '../replicas/limits.ts'
 import type { UsageRecord } from '../usage/tracker.ts'
 import { askForStream } from './answers/answer-stream.ts'
+import { askAndCollect } from './answers/collect-answer.ts'
 import { askForCompletion, type ModelAnswer, newNames } from './answers/model-answer.ts'
 import type { Dependencies } from './dependencies.ts'
 import { TurnDiagnostics } from './diagnostics/turn-diagnostics.ts'
@@ -125,7 +126,7 @@ export async function* runTurn(
         end = toAnswerEnd(thrown, attempts.route.backend)
         throw thrown
       } finally {
-        usage.used(answer.usage, answer, answer.isFinished ? 'whole' : end)
+        usage.used(answer.usage, answer, endOf(answer, end))
       }
       // Frees the provider connection before any tool runs.
       const closing = answer.close()
@@ -180,6 +181,12 @@ function toSpender(context: Context, turn: Turn, reports: TurnReports | undefine
     findVisitor: agentId === undefined ? undefined : () => nameVisitor(context, turn),
     conversationId: reports?.conversationId,
   }
+}
+
+/** An answer that was ended at its limit is like one that the client has left. */
+function endOf({ isEnded, isFinished }: ModelAnswer, end: AnswerEnd): AnswerEnd {
+  if (isEnded) return 'cut'
+  return isFinished ? 'whole' : end
 }
 
 class TurnRun {
@@ -242,26 +249,28 @@ class TurnRun {
   async ask(usage: UsageRecord, deadline: Deadline): Promise<ModelAnswer> {
     const { turn, context, loop, trace, attempts } = this
     const { deps } = context
-    const ask = turn.isStream ? askForStream : askForCompletion
     this.diagnostics?.beginRound()
     this.answer = await attempts.run(deadline, async (route, span, signal) => {
       const { backend, model } = route
-      usage.calling(backend.name, model, loop.request)
-      const granted = await usage.reserve(loop.request, signal)
-      span?.set({ 'parley.budget.granted_tokens': granted })
+      usage.calling(backend, model, loop.request)
+      const limit = await usage.reserve(loop.request, signal)
+      span?.set({ 'parley.budget.granted_tokens': limit?.tokens })
       if (signal.aborted) {
         usage.failCall('unused')
         throw signal.reason
       }
-      const request = limitForProvider(loop.request, granted, backend, usage.cost.price)
-      const body = backendBody(request, model, turn.isStream)
+      const request = limitForProvider(loop.request, limit?.tokens, backend, usage.cost.price)
+      // Only a stream can be ended at a number of bytes.
+      const isCollected = !turn.isStream && limit?.metering === 'bytes'
+      const body = backendBody(request, model, turn.isStream || isCollected)
+      const ask = isCollected ? askAndCollect : turn.isStream ? askForStream : askForCompletion
       const endAttempt = trace?.beginAttempt(route, attempts.isFallback)
       const endDiagnosed = this.diagnostics?.beginAttempt(route)
       try {
         const answer = await ask(backend, { body, signal }, span, {
           choices: turn.request.n ?? 1,
           withholdsCalls: turn.tools !== undefined,
-          isMetered: granted !== undefined,
+          limit,
           continued: this.names,
           newNames: () => newNames(deps, model),
           newCallId: () => newId('call_', 24, deps.random),

@@ -49,26 +49,32 @@ const protocolFields: ReadonlySet<string> = new Set(['role', 'id', 'type', 'form
 export class AnswerCounter {
   /** Bytes of text, reasoning and tool calls. */
   textBytes = 0
-  /** Bytes of encoded audio. */
-  audioBytes = 0
+  /** Bytes of encoded audio and images. */
+  mediaBytes = 0
 
   /** Adds all choices of a completion or chunk. */
   add(answer: unknown, kind: 'message' | 'delta'): void {
     if (!isJsonObject(answer) || !Array.isArray(answer.choices)) return
     for (const choice of listObjects(answer.choices)) {
       const message = choice[kind]
-      if (isJsonObject(message)) this.addFields(message)
+      if (isJsonObject(message)) this.addFields(message, 'text')
     }
   }
 
-  private addFields(fields: JsonObject, isAudio = false): void {
-    for (const [name, value] of Object.entries(fields))
-      if (!protocolFields.has(name)) this.addValue(value, isAudio && name === 'data', name === 'audio')
+  private addFields(fields: JsonObject, within: Content): void {
+    for (const [name, value] of Object.entries(fields)) {
+      if (protocolFields.has(name)) continue
+      const content = name === 'audio' ? 'audio' : name === 'images' ? 'images' : within
+      this.addValue(value, content, content === 'images' || (content === 'audio' && name === 'data'))
+    }
   }
 
-  private addValue(value: unknown, isData: boolean, isAudio: boolean): void {
-    if (typeof value === 'string') this[isData ? 'audioBytes' : 'textBytes'] += Buffer.byteLength(value)
-    else if (Array.isArray(value)) for (const item of value) this.addValue(item, false, isAudio)
-    else if (isJsonObject(value)) this.addFields(value, isAudio)
+  private addValue(value: unknown, within: Content, isMedia: boolean): void {
+    if (typeof value === 'string') this[isMedia ? 'mediaBytes' : 'textBytes'] += Buffer.byteLength(value)
+    else if (Array.isArray(value)) for (const item of value) this.addValue(item, within, isMedia)
+    else if (isJsonObject(value)) this.addFields(value, within)
   }
 }
+
+/** Audio also contains a transcript, which is text. */
+type Content = 'text' | 'audio' | 'images'

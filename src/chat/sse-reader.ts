@@ -83,6 +83,41 @@ export function plainEnd(text: string, start: number): number {
   return PLAIN_EVENTS.test(text) ? PLAIN_EVENTS.lastIndex : start
 }
 
+/**
+ * Counts the bytes of the texts in a run of plain events. `text` is the run in Latin-1. Parses only strings
+ * with escape sequences.
+ */
+export function countPlainBytes(text: string, start: number, end: number): number {
+  let bytes = 0
+  let backslash = text.indexOf('\\', start)
+  for (let at = text.indexOf(DELTA_KEY, start); at !== -1 && at < end; at = text.indexOf(DELTA_KEY, at)) {
+    // Skips the name of the only field.
+    const value = text.indexOf('":', at + DELTA_KEY.length) + 2
+    const from = text.indexOf('"', value) + 1
+    let to = text.indexOf('"', from)
+    if (backslash !== -1 && backslash < from) backslash = text.indexOf('\\', from)
+    if (backslash === -1 || backslash > to) bytes += to - from
+    else {
+      while (isEscaped(text, to)) to = text.indexOf('"', to + 1)
+      // The string is Latin-1 of UTF-8 bytes; escape sequences are ASCII.
+      const written = Buffer.from(text.slice(from - 1, to + 1), 'latin1').toString('utf8')
+      bytes += Buffer.byteLength(JSON.parse(written) as string)
+    }
+    at = to
+  }
+  return bytes
+}
+
+/** Occurs once in a plain event, because quotes in strings are escaped. */
+const DELTA_KEY = '"delta":'
+
+/** Returns whether an odd number of backslashes precedes the quote. */
+function isEscaped(text: string, quote: number): boolean {
+  let at = quote - 1
+  while (text.charAt(at) === '\\') at -= 1
+  return (quote - at) % 2 === 0
+}
+
 /** Returns the end of the event at `start`, including its empty line, or the end of an extra empty line. */
 export function eventEnd(run: Buffer, start: number): number {
   return run[start] === LF ? start + 1 : run.indexOf(BOUNDARY, start) + BOUNDARY.length

@@ -27,8 +27,11 @@ export function addBudgetsCommands(budgets: Command): void {
     .action(async (options) => (await load()).set(options))
   const addEntry = (usage: string) =>
     withJson(budgets.command(usage))
-      .requiredOption('--reason <text>', 'why; recorded in the audit log')
-      .option('--subject <pseudonym>', 'the visitor or conversation, for a budget of each of them')
+      .requiredOption('--reason <text>', 'reason, recorded in the audit log')
+      .option(
+        '--subject <pseudonym>',
+        'the visitor or conversation to correct, for a budget that applies to each of them',
+      )
   addEntry('grant <id> <amount>')
     .description('raise the limit of a budget for its current period')
     .option('--expires <time>', 'time at which the grant ends, such as 2030-01-31T12:00Z', parseMoment)

@@ -22,6 +22,8 @@ export type ProviderConfig =
       readonly vendor?: string | undefined
       /** Whether budgets book the reservation of a request whose connection was lost; `book` by default. */
       readonly unknownOutcome?: 'book' | 'release' | undefined
+      /** The measure of answers in budgets; `reported` by default. */
+      readonly metering?: 'reported' | 'bytes' | undefined
     }
   /** A local model server such as Ollama. */
   | {

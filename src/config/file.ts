@@ -188,6 +188,7 @@ const Gateway = mappingOf({
   api_key: visibleText().optional(),
   vendor: visibleText().optional(),
   unknown_outcome: z.enum(['book', 'release'], { error: 'must be book or release' }).optional(),
+  metering: z.enum(['reported', 'bytes'], { error: 'must be reported or bytes' }).optional(),
 })
 
 const Mock = mappingOf({ kind: z.literal('mock') })
@@ -292,8 +293,8 @@ const ConfigFileSchema = mappingOf({
 function toProvider(name: string, provider: z.infer<typeof Provider>, folder: string): ProviderConfig {
   if (provider.kind === 'mock') return { kind: 'mock', name }
   if (provider.kind === 'gateway') {
-    const { url, api_key: apiKey, vendor, unknown_outcome: unknownOutcome } = provider
-    return { kind: 'gateway', name, url, apiKey, vendor, unknownOutcome }
+    const { url, api_key: apiKey, vendor, unknown_outcome: unknownOutcome, metering } = provider
+    return { kind: 'gateway', name, url, apiKey, vendor, unknownOutcome, metering }
   }
   const { url = LOCAL_URL, model, threads, context } = provider
   if (model === undefined) return { kind: 'local', name, url }

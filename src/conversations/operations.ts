@@ -106,7 +106,7 @@ export const conversationsOperations = {
     docs: {
       summary: 'Export conversations as JSON Lines, oldest first',
       description:
-        'Streams one line for each turn, with its items, ratings, diagnostics and conversation, and among them lines with the items that belong to no turn, such as messages of people. The last line is `{"object": "export.end", "turns": …}`; without it, the export is incomplete.',
+        'Streams one line for each turn, with its items, ratings, diagnostics and conversation. Items that belong to no turn, such as messages from people, have their own lines in between. The last line is `{"object": "export.end", "turns": …}`; without it, the export is incomplete.',
       failures: { 400: 'A filter is invalid.' },
     },
     input: ConversationExportQuery,

@@ -127,7 +127,7 @@ export const ItemReference = ConversationReference.extend({
 
 /** Describes the field `reason` of a turn. */
 export const turnReason =
-  'Of an incomplete turn: `max_output_tokens`, `content_filter` or `interrupted`. Of a cancelled turn: `taken_over` if a person took the conversation over. Null for other turns.'
+  'For an incomplete turn: `max_output_tokens`, `content_filter` or `interrupted`. For a cancelled turn: `taken_over` if a person took the conversation over. Null for other turns.'
 
 const TurnStatus = z.enum(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled'])
 
@@ -161,10 +161,10 @@ const Details = z.strictObject({
   last_error_code: z.string().nullable().meta({ description: 'Error code of the last turn, if it has one.' }),
   prompt_tokens: z.int(),
   completion_tokens: z.int(),
-  cost: z
-    .string()
-    .nullable()
-    .meta({ description: 'US dollars: the sum of the turns whose cost is known; null if none is.' }),
+  cost: z.string().nullable().meta({
+    description:
+      'Cost in US dollars: the sum of the turns whose cost is known; null if no turn has a known cost.',
+  }),
   last_at: z.int().meta({ description: 'Unix seconds of the last activity.' }),
   expires_at: z.int().meta({ description: 'Unix seconds after which the conversation is deleted.' }),
 })
@@ -260,7 +260,7 @@ export const TurnDetails = z
     ...turnFields,
     diagnostics: z.record(z.string(), z.unknown()).meta({
       description:
-        'Explains the run: the route, the attempts, the fallback, policy, history, tools, budget, tokens, times and resumes (docs/conversations.md).',
+        'Diagnostics of the turn: route, attempts, fallback, policy, history, tools, budget, tokens, timings and stream resumes. See docs/conversations.md.',
     }),
   })
   .meta({ id: 'TurnDetails' })

@@ -181,6 +181,17 @@ export interface ProviderTable {
 }
 
 /** Prices that administrators set for the models of providers. */
+/** Models whose answers budgets measure in bytes. */
+export interface ModelMeterTable {
+  provider: string
+  model: string
+  metering: 'bytes'
+  /** The bound that the provider violated. */
+  reason: string
+  /** Unix seconds. */
+  until: number
+}
+
 export interface PriceOverrideTable {
   provider: string
   model: string
@@ -266,6 +277,7 @@ export interface Tables {
   budget_reservations: BudgetReservationTable
   budget_entries: BudgetEntryTable
   budget_events: BudgetEventTable
+  model_meters: ModelMeterTable
   files: FileTable
   artifacts: ArtifactTable
   artifact_endings: ArtifactEndingTable
@@ -304,6 +316,7 @@ export const tableOwners = {
   budget_reservations: 'budgets',
   budget_entries: 'budgets',
   budget_events: 'budgets',
+  model_meters: 'budgets',
   files: 'files',
   providers: 'models',
   price_overrides: 'models',

@@ -66,7 +66,7 @@ async function embed(
   const deadline = new Deadline(clock, client, { firstEventMs: backendTotalMs, totalMs: backendTotalMs })
   try {
     return await attempts.run(deadline, async ({ backend, model }, span, signal) => {
-      usage.calling(backend.name, model, { input: request.input })
+      usage.calling(backend, model, { input: request.input })
       await usage.reserve({ input: request.input }, signal)
       const list = await ask({ ...request, model }, { backend, signal, span }).catch((thrown) => {
         usage.failCall(toFailedCall(thrown, false, backend))

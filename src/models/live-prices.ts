@@ -2,8 +2,8 @@
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
 import type { PriceOverride } from '../prices/lookup.ts'
+import { inTurn } from '../replicas/in-turn.ts'
 import { dayOf } from '../usage/days.ts'
-import { inTurn } from './live-providers.ts'
 import { parseOverride, type StoredOverride } from './price-overrides.ts'
 import { listOverrideRows, type PriceOverrideRow } from './store.ts'
 

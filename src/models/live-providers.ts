@@ -5,6 +5,7 @@ import type { Database } from '../db/database.ts'
 import type { Sealer } from '../lib/sealer.ts'
 import { createRemote } from '../providers/create.ts'
 import type { ChatBackend } from '../providers/provider.ts'
+import { inTurn } from '../replicas/in-turn.ts'
 import { redactInLogs } from '../telemetry/log.ts'
 import type { ModelCatalogue } from './catalogue.ts'
 import { reachOf } from './provider-test.ts'
@@ -85,20 +86,6 @@ export function followProviders(environment: readonly ChatBackend[], deps: LiveD
       await reload()
       await Promise.all([closeAll(listBackends(loaded)), retirement.close()])
     },
-  }
-}
-
-/** Runs `work` one at a time; calls during a run share the next run. */
-export function inTurn(work: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> = Promise.resolve()
-  let next: Promise<void> | undefined
-  return () => {
-    next ??= running.then(() => {
-      next = undefined
-      running = work()
-      return running
-    })
-    return next
   }
 }
 

@@ -129,6 +129,34 @@ export function chooseRoutes(
   return [first, ...listFallbacks(models, wishes.policy, first)]
 }
 
+export interface Refusal {
+  readonly failure: ServiceError
+  readonly route: RouteReasons & { readonly chosen: null }
+  readonly policy: readonly [{ readonly kind: 'model_refused'; readonly name: string }]
+}
+
+/** Explains why no model may answer; undefined if one may. */
+export function findRefusal(
+  models: ModelCatalogue,
+  wishes: ModelWishes,
+  named: string | null | undefined,
+): Refusal | undefined {
+  try {
+    chooseRoutes(models, wishes, named)
+    return undefined
+  } catch (failure) {
+    if (!(failure instanceof ServiceError)) throw failure
+    const { default_model: byPolicy } = wishes.policy
+    const wanted = byPolicy === null ? wishes.ownModel : `${byPolicy.provider}/${byPolicy.model}`
+    const name = (named ?? wanted ?? 'default').slice(0, 200)
+    return {
+      failure,
+      route: { ...explainRoutes(models, wishes, named), chosen: null },
+      policy: [{ kind: 'model_refused', name }],
+    }
+  }
+}
+
 function getNamed(models: ModelCatalogue, policy: ModelPolicy, id: string): ModelRoute {
   const route = models.route(id)
   if (isRouteAllowed(policy, route)) return route

@@ -67,7 +67,7 @@ const Bounds = z
   .partial()
   .meta({
     description:
-      'The most tokens that the provider counts for an image, for 1,024 bytes of audio, for a file, and for the instructions that it adds to requests with tools (512 by default). Budgets reserve them.',
+      'Maximum number of tokens that the provider counts for an image, for 1,024 bytes of audio, for a file, and for the instructions that it adds to requests with tools (512 by default). Budgets reserve them.',
   })
 
 const tierRule = 'must be 1 to 32 lowercase letters, digits, _ and -'
@@ -84,7 +84,7 @@ export const PriceEntry = z
         'must be a date such as "2026-11-01" or a time such as "2026-11-01T00:00:00Z"',
       )
       .optional()
-      .meta({ description: 'Time from which the price applies; always, if it is not set.' }),
+      .meta({ description: 'Time from which the price applies. If omitted, the price always applies.' }),
     per_million: z.strictObject(rates).partial().required({ input: true }).meta({
       description:
         'US dollars per million tokens. `cached_input`, `cache_write`, `input_audio` and `input_image` default to `input`; `reasoning`, `output_audio` and `output_image` default to `output`. Without `output`, the price is only for embeddings.',

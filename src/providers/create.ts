@@ -88,8 +88,8 @@ export async function createRemote(
     return withPricing(createRunnerBackend(options), { kind: 'local', url: provider.url })
   }
   const { createGatewayBackend } = await import('./gateway.ts')
-  const { url, vendor, unknownOutcome } = provider
-  const backend = Object.assign(createGatewayBackend(options), { unknownOutcome })
+  const { url, vendor, unknownOutcome, metering } = provider
+  const backend = Object.assign(createGatewayBackend(options), { unknownOutcome, metering })
   return withPricing(backend, { kind: 'gateway', url, vendor })
 }
 

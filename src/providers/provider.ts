@@ -31,6 +31,9 @@ export interface BackendModel {
 
 export type UnknownOutcome = 'book' | 'release'
 
+/** The measure of answers in budgets: the reported usage, or their bytes. */
+export type Metering = 'reported' | 'bytes'
+
 /** A model provider. Returns bytes in the chat API's format, so that unchanged responses need no decoding. */
 export interface ChatBackend {
   readonly name: string
@@ -39,6 +42,8 @@ export interface ChatBackend {
   readonly pricing?: PricedProvider
   /** Whether budgets book the reservation of a request whose connection was lost; `book` by default. */
   readonly unknownOutcome?: UnknownOutcome | undefined
+  /** `reported` by default. */
+  readonly metering?: Metering | undefined
   /** Returns one `chat.completion` object as JSON. @throws BackendFailure */
   complete(request: BackendRequest): Promise<Uint8Array>
   /**

@@ -8,7 +8,9 @@ import { sumArtifactBytes } from '../artifacts/artifacts.ts'
 import { createVisitorUploads, namedBlobs } from '../artifacts/maintenance.ts'
 import type { OnConversionEnd, OnUploadComplete } from '../artifacts/metadata.ts'
 import { createArtifactService } from '../artifacts/processing.ts'
+import { BoundViolations } from '../budgets/bound-violations.ts'
 import { BudgetEnforcer } from '../budgets/enforcer.ts'
+import { followMeters } from '../budgets/model-meters.ts'
 import { createForgetSpending, deriveSubjectKey } from '../budgets/subjects.ts'
 import type { Config } from '../config/config.ts'
 import { Conversations } from '../conversations/conversations.ts'
@@ -156,8 +158,10 @@ function createUsage(
   given: Pick<Deps, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'sealer' | 'prices'>,
 ) {
   const budgets = new BudgetEnforcer({ ...given, subjectKey: deriveSubjectKey(given.sealer) })
-  const usage = broadcastInvalidation(bus, 'budgets', createUsageTracker({ ...given, budgets }))
-  return { budgets, usage }
+  const meters = broadcastInvalidation(bus, 'meters', followMeters(given))
+  const violations = new BoundViolations({ ...given, outbox: budgets.outbox, meters })
+  const tracker = createUsageTracker({ ...given, budgets, meters, violations })
+  return { budgets, meters, violations, usage: broadcastInvalidation(bus, 'budgets', tracker) }
 }
 
 async function resealKeys(deps: Parameters<typeof resealAgentKeys>[0]): Promise<void> {

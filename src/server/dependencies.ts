@@ -2,6 +2,8 @@
 
 import type { Dependencies as AgentsDependencies } from '../agents/dependencies.ts'
 import type { ArtifactService, Dependencies as ArtifactsDependencies } from '../artifacts/dependencies.ts'
+import type { BoundViolations } from '../budgets/bound-violations.ts'
+import type { ModelMeters } from '../budgets/model-meters.ts'
 import type { Dependencies as ChatDependencies } from '../chat/dependencies.ts'
 import type { Dependencies as ConsoleDependencies } from '../console/dependencies.ts'
 import type { Dependencies as FilesDependencies } from '../files/dependencies.ts'
@@ -29,6 +31,8 @@ export interface Deps
   readonly providers: LiveProviders
   readonly prices: PriceBook
   readonly priceOverrides: LivePrices
+  readonly meters: ModelMeters
+  readonly violations: BoundViolations
   readonly artifacts: ArtifactService
   readonly tokens: ArtifactTokens
   readonly authenticator: Authenticator

@@ -113,7 +113,7 @@ function startMaintenance(deps: Deps): () => Promise<void> {
     clearInterval(recordUse)
     await recordKeyUse(deps)
     await Promise.all([
-      deps.usage.close().then(() => deps.budgets.gate.close()),
+      deps.usage.close().then(() => closeBudgets(deps)),
       stopUsageMaintenance(),
       stopPurgingBin(),
       stopSweepingFiles(),
@@ -150,7 +150,7 @@ async function startService(
   const server = await listen(app.listener, address.host, address.port)
   const drain = createDrain(server)
   warnWithoutFfmpeg(deps)
-  await Promise.all([deps.providers.settled(), deps.priceOverrides.settled()])
+  await Promise.all([deps.providers.settled(), deps.priceOverrides.settled(), deps.meters.settled()])
   // Runs after all steps that can fail, because a key that is created but never shown would be lost.
   const firstParentKey = await ensureParentKey(deps).catch((error) => {
     server.close().closeAllConnections()
@@ -205,6 +205,12 @@ async function closeSources(deps: Deps): Promise<void> {
     ...[providers.close(), priceOverrides.close(), tools.close()],
     ...backends.map((backend) => backend.close()),
   ])
+}
+
+/** Call it after the last call has ended. */
+async function closeBudgets({ budgets, violations, meters }: Deps): Promise<void> {
+  await violations.flush()
+  await Promise.all([budgets.gate.close(), meters.close()])
 }
 
 async function ensureParentKey(deps: Deps): Promise<string | undefined> {

@@ -56,6 +56,12 @@ export class Metrics {
     labelNames: ['scope', 'reason'],
     registers: this.registers,
   })
+  private readonly boundViolations = new Counter({
+    name: 'parley_budget_bound_violations_total',
+    help: 'Answers of models that exceeded the bound of a budget, by the kind of bound.',
+    labelNames: ['provider', 'model', 'kind'],
+    registers: this.registers,
+  })
   readonly budgetWait = new Histogram({
     name: 'parley_budget_wait_seconds',
     help: 'Time that calls spent waiting for the budget check, in seconds.',
@@ -144,6 +150,11 @@ export class Metrics {
 
   budgetRefused(scope: string, reason: BudgetRefusal | 'budget_reserved'): void {
     this.budgetRefusals.inc({ scope, reason })
+  }
+
+  /** `kind` must come from a fixed set, because each distinct value creates a time series. */
+  boundViolated(provider: string, model: string, kind: string): void {
+    this.boundViolations.inc({ provider, model: this.models.nameOf(provider, model), kind })
   }
 
   callLimited(limit: Limit): void {

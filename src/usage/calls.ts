@@ -5,6 +5,7 @@ import { ServiceError } from '../lib/errors.ts'
 import { toPage } from '../lib/page.ts'
 import { renderAmount } from '../prices/money.ts'
 import { nanoOf } from '../prices/rates.ts'
+import { firstCallIdAt } from './call-ids.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
   FailedAttempt,
@@ -14,7 +15,7 @@ import {
   type UsageExportQuery,
 } from './schema.ts'
 import { type CallRange, listCalls, sumByDay, type UsageCallRow, type UsageDayRow } from './store.ts'
-import { firstCallIdAt, type UsageTracker } from './tracker.ts'
+import type { UsageTracker } from './tracker.ts'
 
 const callId = /^\d{15}-\w{6}-[0-9a-z]{1,11}$/
 const DAY_MS = 86_400_000

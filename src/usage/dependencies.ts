@@ -1,6 +1,8 @@
 /** Declares the usage module's dependencies. */
 import type { Logger } from 'pino'
+import type { BoundViolations } from '../budgets/bound-violations.ts'
 import type { BudgetEnforcer } from '../budgets/enforcer.ts'
+import type { ModelMeters } from '../budgets/model-meters.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -17,4 +19,6 @@ export interface Dependencies {
   readonly metrics: Metrics
   readonly prices: PriceBook
   readonly budgets: BudgetEnforcer
+  readonly meters: ModelMeters
+  readonly violations: BoundViolations
 }

@@ -30,3 +30,12 @@ function charactersOf(message: { content?: unknown; tool_calls?: unknown }): num
   if (!Array.isArray(content)) return called
   return content.reduce((sum, part) => sum + (typeof part?.text === 'string' ? part.text.length : 0), called)
 }
+
+const LF = 0x0a
+
+/** Counts events, each of which is one line followed by an empty line. */
+export function countEvents(run: Uint8Array): number {
+  let events = 0
+  for (let at = run.indexOf(LF); at !== -1; at = run.indexOf(LF, at + 2)) events += 1
+  return events
+}

@@ -1,9 +1,9 @@
 /** Deletes calls after the retention period. */
 
 import { createDeletionTime } from '../lib/clock.ts'
+import { firstCallIdAt } from './call-ids.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deleteCallsBefore } from './store.ts'
-import { firstCallIdAt } from './tracker.ts'
 
 const MAINTAIN_EVERY_MS = 600_000
 const DAY_MS = 86_400_000

@@ -3,19 +3,24 @@
  * writes the records in batches.
  */
 
+import type { BoundViolations } from '../budgets/bound-violations.ts'
 import type { SpentBefore } from '../budgets/dependencies.ts'
 import type { BudgetEnforcer, Promptlike, Reservation, Spender } from '../budgets/enforcer.ts'
 import {
   type AnswerBytes,
   type AnswerEnd,
+  type AnswerLimit,
   countAnswer,
   countFailure,
   isCount,
+  limitAnswer,
+  listViolations,
   reservedTokens,
   type Spent,
   toSpent,
   type UsedTokens,
 } from '../budgets/grants.ts'
+import type { ModelMeters } from '../budgets/model-meters.ts'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
@@ -25,9 +30,11 @@ import type { PriceBook } from '../prices/lookup.ts'
 import type { PriceInForce } from '../prices/rates.ts'
 import type { Usage } from '../providers/chat-api.ts'
 import type { FailedCall } from '../providers/failures.ts'
+import type { ChatBackend, Metering } from '../providers/provider.ts'
 import type { EndedCall, Metrics } from '../telemetry/metrics.ts'
+import { createCallIds } from './call-ids.ts'
 import type { Dependencies } from './dependencies.ts'
-import { estimatePromptTokens, estimateTokens } from './estimate.ts'
+import { countEvents, estimatePromptTokens, estimateTokens } from './estimate.ts'
 import { MissingPrices } from './missing-prices.ts'
 import { createUsageRecorder } from './recorder.ts'
 import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
@@ -36,8 +43,6 @@ import type { UsageCallRow } from './store.ts'
 
 /** Milliseconds that the server waits at shutdown for aborted calls to record their usage. */
 const LAST_RECORDS_MS = 1_000
-/** Number of digits for the time in call ids; sufficient until the year 33658. */
-const TIME_DIGITS = 15
 
 export interface UsageTracker extends SpentBefore {
   begin(call: CallStart): UsageRecord
@@ -50,7 +55,10 @@ export interface UsageTracker extends SpentBefore {
 }
 
 export function createUsageTracker(
-  deps: Pick<Dependencies, 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'budgets' | 'prices'>,
+  deps: Pick<
+    Dependencies,
+    'db' | 'clock' | 'random' | 'log' | 'metrics' | 'budgets' | 'prices' | 'meters' | 'violations'
+  >,
 ): UsageTracker {
   const { clock, log, metrics, budgets } = deps
   const recorder = createUsageRecorder(deps)
@@ -67,6 +75,8 @@ export function createUsageTracker(
       newId: nextId,
       budgets,
       prices: deps.prices,
+      meters: deps.meters,
+      violations: deps.violations,
       reportMissingPrice: (provider, model) => missing.report(provider, model),
       save(row, price) {
         if (row !== undefined) recorder.record(row, price)
@@ -95,22 +105,6 @@ export function createUsageTracker(
   }
 }
 
-/** Creates ids that sort by the call's start; they are unique if each process has a different name. */
-export function createCallIds(processName: string): (startedAtMs: number) => string {
-  let last = 0
-  return (startedAtMs) => {
-    last += 1
-    return `${firstCallIdAt(startedAtMs)}-${processName}-${last.toString(36)}`
-  }
-}
-
-/** Returns an id that sorts before all calls that begin at `ms` or later. */
-export function firstCallIdAt(ms: number): string {
-  return String(Math.floor(ms)).padStart(TIME_DIGITS, '0')
-}
-
-const LF = 0x0a
-
 export interface CallStart extends Spender {
   readonly requestId: string
   readonly operation: EndedCall['operation']
@@ -122,6 +116,15 @@ export interface CallStart extends Spender {
   readonly request: Promptlike
 }
 
+type MeteredBackend = Pick<ChatBackend, 'name' | 'metering'>
+
+interface Called {
+  readonly provider: string
+  readonly model: string
+  /** The setting of the provider. */
+  readonly metering: Metering | undefined
+}
+
 interface RecordOptions {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly metrics: Metrics
@@ -130,6 +133,8 @@ interface RecordOptions {
   /** Called for each request to a model without a price. */
   readonly reportMissingPrice: (provider: string, model: string) => void
   readonly budgets: Pick<BudgetEnforcer, 'reserve' | 'book'>
+  readonly meters: Pick<ModelMeters, 'find'>
+  readonly violations: Pick<BoundViolations, 'report'>
   /** Records the row, which is undefined if no provider was called. */
   readonly save: (row: UsageCallRow | undefined, price?: PriceInForce) => void
 }
@@ -142,7 +147,7 @@ export interface Said extends AnswerBytes {
   readonly isUsageEarly: boolean
 }
 
-const nothingSaid: Said = { text: undefined, textBytes: 0, audioBytes: 0, isUsageEarly: false }
+const nothingSaid: Said = { text: undefined, textBytes: 0, mediaBytes: 0, isUsageEarly: false }
 
 /** Records a call's usage. Disposing it before `end` records a client disconnect. */
 export class UsageRecord implements AsyncDisposable {
@@ -155,7 +160,7 @@ export class UsageRecord implements AsyncDisposable {
   private provider: string
   private model: string
   /** The model of the current request; differs from `model` until it answers. */
-  private called: readonly [provider: string, model: string] | undefined
+  private called: Called | undefined
   private firstByteTick: number | undefined
   private promptTokens = 0
   private completionTokens = 0
@@ -172,7 +177,7 @@ export class UsageRecord implements AsyncDisposable {
   /** Tokens reserved and used in all budgets; undefined if no budget applies. */
   budget: { reserved: number; settled: number } | undefined
   private hasBudget = false
-  /** True if a budget granted fewer output tokens than a request asked for. */
+  /** True if a budget can end an answer before it has the output tokens that the request asks for. */
   isLimited = false
 
   constructor(start: CallStart, options: RecordOptions) {
@@ -197,19 +202,20 @@ export class UsageRecord implements AsyncDisposable {
   }
 
   /** Finds the price of the next request, which goes to this model. */
-  calling(provider: string, model: string, request: Promptlike): void {
-    this.called = [provider, model]
+  calling({ name: provider, metering }: MeteredBackend, model: string, request: Promptlike): void {
+    this.called = { provider, model, metering }
     this.cost.begin(provider, model, request, this.options.clock.now())
   }
 
   /**
-   * Reserves the maximum that one request to the model passed to `calling` can use, and returns the maximum
-   * number of output tokens for each choice. Returns undefined if no budget applies. Call `used` or
-   * `failCall` afterwards. @throws ServiceError if a budget does not admit the request.
+   * Reserves the maximum that one request to the model passed to `calling` can use, and returns the limit of
+   * its answer. Returns undefined if no budget applies. Call `used` or `failCall` afterwards.
+   * @throws ServiceError if a budget does not admit the request.
    */
-  async reserve(request: Promptlike, signal?: AbortSignal): Promise<number | undefined> {
+  async reserve(request: Promptlike, signal?: AbortSignal): Promise<AnswerLimit | undefined> {
     try {
-      this.reservation = await this.options.budgets.reserve(this.start, request, this.cost.price, signal)
+      const model = { price: this.cost.price, metering: this.findMetering() }
+      this.reservation = await this.options.budgets.reserve(this.start, request, model, signal)
       this.isRejected = false
     } catch (thrown) {
       this.isRejected = this.attempts === 0
@@ -218,12 +224,20 @@ export class UsageRecord implements AsyncDisposable {
     }
     this.attempts += 1
     this.hasBudget ||= this.reservation !== undefined
-    if (this.reservation !== undefined) {
-      this.budget ??= { reserved: 0, settled: 0 }
-      this.budget.reserved += reservedTokens(this.reservation.grant)
-      this.isLimited ||= this.reservation.isLimited
-    }
-    return this.reservation?.grant.outputTokens
+    if (this.reservation === undefined) return undefined
+    const { grant, isLimited } = this.reservation
+    this.budget ??= { reserved: 0, settled: 0 }
+    this.budget.reserved += reservedTokens(grant)
+    // A limit in bytes can end an answer before it has the tokens that the request asks for.
+    this.isLimited ||= isLimited || grant.metering === 'bytes'
+    return limitAnswer(grant)
+  }
+
+  private findMetering(): Metering {
+    const { called } = this
+    if (called === undefined) return 'reported'
+    const isMetered = this.options.meters.find(called.provider, called.model) !== undefined
+    return isMetered ? 'bytes' : (called.metering ?? 'reported')
   }
 
   addFailedAttempt(failed: FailedAttempt): void {
@@ -247,9 +261,11 @@ export class UsageRecord implements AsyncDisposable {
     this.cost.rounds += 1
     const { reservation } = this
     const reported = said.isUsageEarly ? undefined : usage
-    if (reservation !== undefined)
+    if (reservation !== undefined) {
+      for (const violation of listViolations(reservation.grant, reported, said))
+        if (this.called !== undefined) this.options.violations.report({ ...this.called, ...violation })
       this.settle(reservation, countAnswer(reservation.grant, reported, said, end), reported)
-    else this.addUnreserved(toTokens(usage) ?? this.estimate(said.text), usage)
+    } else this.addUnreserved(toTokens(usage) ?? this.estimate(said.text), usage)
     this.events = 0
   }
 
@@ -278,7 +294,8 @@ export class UsageRecord implements AsyncDisposable {
   }
 
   private reportMissingPrice(): void {
-    if (this.called !== undefined) this.options.reportMissingPrice(...this.called)
+    const { called } = this
+    if (called !== undefined) this.options.reportMissingPrice(called.provider, called.model)
   }
 
   private settle(reservation: Reservation, used: UsedTokens, usage?: Usage): void {
@@ -371,13 +388,6 @@ function statusOf(thrown: unknown, signal: AbortSignal): string {
   const { reason } = signal
   const isShutdown = reason instanceof ServiceError && reason.reason === 'service_unavailable'
   return isShutdown ? reason.reason : 'left'
-}
-
-/** Counts events, each of which is one line followed by an empty line. */
-function countEvents(run: Uint8Array): number {
-  let events = 0
-  for (let at = run.indexOf(LF); at !== -1; at = run.indexOf(LF, at + 2)) events += 1
-  return events
 }
 
 function toTokens(usage: Usage | undefined): UsedTokens | undefined {

@@ -9,7 +9,7 @@ import type { History, StoredItem } from '../conversations/reader.ts'
 import { findVisibleItem, renderUpload } from '../conversations/visible.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { isJsonObject } from '../lib/formats/json.ts'
-import { chooseRoutes } from '../models/policy.ts'
+import { chooseRoutes, findRefusal } from '../models/policy.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
 import { toChatRequest } from '../responses/request.ts'
 import type { InputItem } from '../responses/schema.ts'
@@ -47,7 +47,10 @@ function assertInline(
     const problem = `a message may have at most ${maxCount} attachments`
     throw new ServiceError('invalid_value', `${param}: ${problem}`, { param })
   }
-  const [route] = chooseRoutes(models, { policy, ownModel: definition.model }, model)
+  const wishes = { policy, ownModel: definition.model }
+  // If no model may answer, the turn fails later, so that the owner sees the message.
+  if (findRefusal(models, wishes, model) !== undefined) return
+  const [route] = chooseRoutes(models, wishes, model)
   assertParts(attachments, 'attachments', {
     rules: definition.attachments,
     model: route.model,

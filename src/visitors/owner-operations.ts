@@ -60,7 +60,7 @@ export const visitorsOperations = {
     docs: {
       summary: 'Export the data of a visitor as JSON Lines',
       description:
-        'The first line is the visitor. A line for each turn and lines with items that belong to no turn follow. The last line has the object `export.end`; an export without it is incomplete.',
+        'The first line is the visitor. It is followed by one line for each turn, and by lines with the items that belong to no turn. The last line has the object `export.end`; an export without it is incomplete.',
       failures: notFound,
     },
     input: VisitorReference,

@@ -68,7 +68,7 @@ const itemFields = {
   attachments: z
     .array(
       z.strictObject({
-        type: z.enum(['image', 'pdf', 'text', 'file']).meta({ description: '`file` is an upload.' }),
+        type: z.enum(['image', 'pdf', 'text', 'file']).meta({ description: '`file` stands for an upload.' }),
         name: z.string().nullable().meta({ description: 'File name, if the client sent one.' }),
         part: z.int().meta({ description: 'Value of `part` in `visitor.attachment`.' }),
         artifact_id: z.string().optional().meta({ description: 'Id of the artifact of an upload.' }),

@@ -229,7 +229,7 @@ describe('a budget', () => {
     await chat('bob', 'Hello again. '.repeat(20))
     const { body } = await app.call('GET', `/v1/budgets/${budget.id}/subjects`)
     await page.reload()
-    await page.getByText('An address (for IPv6, a /64 network) is no proof of identity').waitFor()
+    await page.getByText('An address (for IPv6, a /64 network) does not prove identity').waitFor()
     const rows = page.getByRole('table', { name: 'Visitors' }).locator('tbody tr')
     await rows.nth(1).waitFor()
     expect(await rows.locator('code').allInnerTexts()).toEqual(

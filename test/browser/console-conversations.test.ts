@@ -87,7 +87,7 @@ describe('the list of conversations', () => {
     await page.getByRole('button', { name: 'Filters' }).click()
     await page.getByRole('textbox', { name: 'Tag' }).fill('late')
     await page.getByRole('textbox', { name: 'Tag' }).press('Enter')
-    await page.getByRole('combobox', { name: 'Status of a turn' }).selectOption('Completed')
+    await page.getByRole('combobox', { name: 'Turn status' }).selectOption('Completed')
     await page.getByRole('combobox', { name: 'Channel' }).selectOption('API')
     await expect.poll(() => rows.count()).toBe(1)
     const address = `${app.url}/console/conversations?channel=api&status=completed&tag=late`

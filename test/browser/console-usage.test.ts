@@ -194,7 +194,7 @@ test('the usage page opens the calls behind a chart bar, with their attempts, an
   await expect.poll(async () => (await cellsOf()).length).toBe(1)
   await page.getByRole('radiogroup', { name: 'View' }).getByText('Summary').click()
   await page.getByRole('combobox', { name: 'Outcome' }).selectOption('Succeeded')
-  await page.getByText('These sums count only calls with the chosen outcome.').waitFor()
+  await page.getByText('These totals include only calls with the chosen outcome.').waitFor()
   await page.getByRole('combobox', { name: 'Outcome' }).selectOption('Provider error')
   await page.getByText('No calls in this period').waitFor()
   await page.getByRole('radiogroup', { name: 'View' }).getByText('Calls').click()

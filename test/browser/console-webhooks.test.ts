@@ -234,7 +234,7 @@ describe('a webhook', () => {
     await expectView(page, 'webhook-request')
     await page.keyboard.press('Escape')
     await waiting.getByRole('button', { name: 'Send again' }).click()
-    await page.getByText('The delivery is sent again').waitFor()
+    await page.getByText('The delivery will be sent again').waitFor()
     await deliverDue(app)
     await page.reload()
     await expect.poll(() => rowOf(page, 'Delivered').count()).toBe(2)

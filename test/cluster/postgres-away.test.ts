@@ -126,7 +126,9 @@ describe('during a database outage', () => {
     await setBudget(deps, serviceActor, { kind: 'parent', tenantId: limited.slice(4, 16) }, { day: 9_000 })
     const reserve = (key: string) => {
       const owner = { tenantId: key.slice(4, 16), agentId: undefined }
-      return Promise.resolve(deps.budgets.reserve(owner, { messages: [] }, undefined)).then(
+      return Promise.resolve(
+        deps.budgets.reserve(owner, { messages: [] }, { price: undefined, metering: 'reported' }),
+      ).then(
         (reservation) => (reservation === undefined ? 'no budget' : 'reserved'),
         ({ reason }) => reason,
       )

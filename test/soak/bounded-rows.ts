@@ -1,8 +1,8 @@
 /** Deletes old rows during a soak test, so that the database does not grow. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { openDatabase } from '../../src/db/open.ts'
+import { firstCallIdAt } from '../../src/usage/call-ids.ts'
 import { deleteCallsBefore } from '../../src/usage/store.ts'
-import { firstCallIdAt } from '../../src/usage/tracker.ts'
 
 const EVERY_MS = 2_000
 const KEPT_MS = 20_000

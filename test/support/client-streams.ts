@@ -14,7 +14,7 @@ export function answerOptions(options: Partial<AnswerOptions> = {}): AnswerOptio
   return {
     choices: 1,
     withholdsCalls: false,
-    isMetered: false,
+    limit: undefined,
     continued: undefined,
     newNames: () => ({ id: 'chatcmpl-made', created: 1, model: 'made' }),
     newCallId: () => `call_${++calls}`,

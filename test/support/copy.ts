@@ -40,6 +40,7 @@ export async function insertInstallation(db: Kysely<Tables>, count: number): Pro
     }
     await insertProviders(trx)
     await insertPrices(trx)
+    await insertMeters(trx)
     await insertJobs(trx, Math.min(count, 50))
   })
 }
@@ -63,6 +64,14 @@ async function insertPrices(trx: Kysely<Tables>): Promise<void> {
       { ...row, provider: 'far', model: 'meta/large', updated_at: CREATED_AT },
       { ...row, provider: 'near', model: 'small', updated_at: CREATED_AT },
     ])
+    .execute()
+}
+
+async function insertMeters(trx: Kysely<Tables>): Promise<void> {
+  const meter = { metering: 'bytes', reason: 'output', until: CREATED_AT + 86_400 } as const
+  await trx
+    .insertInto('model_meters')
+    .values({ ...meter, provider: 'far', model: 'meta/large' })
     .execute()
 }
 

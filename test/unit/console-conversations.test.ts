@@ -96,6 +96,69 @@ test('the timeline of a turn names skipped models, failed attempts, fallbacks an
   expect(steps[5]?.span).toEqual({ from: 300 / 1_900, to: 500 / 1_900 })
 })
 
+const stepsOf = (turn: object, items: readonly object[] = []) =>
+  toSteps(turn as Parameters<typeof toSteps>[0], items as unknown as Parameters<typeof toSteps>[1])
+
+test('the timeline sorts model calls and tools by their start, and shows both as bars', () => {
+  const attempt = { provider: 'near', model: 'm', outcome: 'ok' }
+  const tool = { origin: 'host', outcome: 'ok', approval: null }
+  const steps = stepsOf({
+    ...{ status: 'completed', duration_ms: 1_000 },
+    diagnostics: {
+      attempts: [
+        { ...attempt, round: 1, started_ms: 0, ended_ms: 100 },
+        { ...attempt, round: 2, started_ms: 300, ended_ms: 400 },
+        { ...attempt, round: 3, started_ms: 600, ended_ms: 900 },
+      ],
+      tools: [
+        { ...tool, name: 'first', round: 1, started_ms: 100, duration_ms: 200 },
+        { ...tool, name: 'second', round: 2, started_ms: 400, duration_ms: 200 },
+      ],
+    },
+  })
+  const answered = 'near/m answered'
+  const titles = [answered, 'Called the tool first', answered, 'Called the tool second', answered]
+  expect(steps.slice(0, 5).map(({ title }) => title)).toEqual(titles)
+  expect(steps[3]?.span).toEqual({ from: 0.4, to: 0.6 })
+})
+
+test('the timeline shows calls to tools of the page, and whether the page has answered', () => {
+  const call = (id: string, at: number) => ({
+    ...{ type: 'function_call', name: 'postMessage_open', call_id: id },
+    parley: { turn_id: 'turn_1', author: 'model', created_at: at },
+  })
+  const output = (id: string, author: string, at: number) => ({
+    ...{ type: 'function_call_output', call_id: id },
+    parley: { turn_id: 'turn_2', author, created_at: at },
+  })
+  const other = { ...call('c', 10), parley: { turn_id: 'turn_2', author: 'model', created_at: 10 } }
+  const items = [call('a', 10), call('b', 10), output('a', 'page', 13), output('b', 'service', 13), other]
+  const steps = stepsOf({ id: 'turn_1', status: 'completed', duration_ms: null, diagnostics: {} }, items)
+  expect(steps).toEqual([
+    { tone: 'good', title: 'Called the tool open', detail: 'on the page', durationMs: 3_000 },
+    { tone: 'warn', title: 'Called the tool open', detail: 'No result · on the page' },
+  ])
+})
+
+test('the timeline explains redirects, error events, refused models and truncated diagnostics', () => {
+  const attempt = { provider: 'near', model: 'm', outcome: 'backend_error', started_ms: 0, ended_ms: 1 }
+  const steps = stepsOf({
+    ...{ status: 'failed', duration_ms: 10 },
+    diagnostics: {
+      is_truncated: true,
+      route: { requested: null, chosen: null, source: 'default', skipped: [] },
+      policy: [{ kind: 'model_refused', name: 'far/x' }],
+      attempts: ['status_3xx', 'error_event'].map((cause) => ({ ...attempt, cause })),
+    },
+  })
+  expect(steps.map(({ title, detail }) => detail ?? title)).toEqual([
+    'The model far/x was not available or not allowed',
+    'Attempts, rules and tools are missing, because the diagnostics were too large',
+    'The provider redirected the request',
+    'The provider reported an error during the answer',
+  ])
+})
+
 test('the timeline of a turn that a takeover stopped names the takeover', () => {
   const turn = { status: 'cancelled', duration_ms: 300, diagnostics: { stopped: 'taken_over' } }
   const steps = toSteps(turn as unknown as Parameters<typeof toSteps>[0])

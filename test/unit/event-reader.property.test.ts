@@ -7,7 +7,15 @@ import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ChunkNormalizer } from '../../src/chat/answers/normalize-chunks.ts'
-import { dataOf, EventReader, encodeEvent, plainEnd, splitRun } from '../../src/chat/sse-reader.ts'
+import { AnswerCounter } from '../../src/chat/output-limit.ts'
+import {
+  countPlainBytes,
+  dataOf,
+  EventReader,
+  encodeEvent,
+  plainEnd,
+  splitRun,
+} from '../../src/chat/sse-reader.ts'
 import { answerOptions, readClientBytes, splitAt, splitPositions } from '../support/client-streams.ts'
 
 const line = fc.oneof(
@@ -180,6 +188,38 @@ describe('a sequence of events that is forwarded without parsing', () => {
       { numRuns: 3_000 },
     )
     expect(plainCount).toBeGreaterThan(100)
+  })
+
+  test('is counted as the bytes of its texts', () => {
+    const texts = fc.array(
+      fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('\\', '"', '\n"\\')),
+    )
+    const isEscaped = fc.boolean()
+    fc.assert(
+      fc.property(texts, isEscaped, isEscaped, (written, escapesAll, isSpaced) => {
+        const run = written
+          .map((content) => {
+            const json = JSON.stringify({
+              ...names,
+              choices: [{ index: 0, delta: { content }, finish_reason: null }],
+            })
+            const shown = escapesAll
+              ? json.replace(
+                  /[\u0080-\uffff]/g,
+                  (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
+                )
+              : json
+            return `data: ${isSpaced ? shown.replace('"delta":{"content":', '"delta": {"content": ') : shown}\n\n`
+          })
+          .join('')
+        const counter = new AnswerCounter()
+        for (const piece of splitRun(Buffer.from(run)))
+          counter.add(JSON.parse(dataOf(piece) as string), 'delta')
+        const text = Buffer.from(run).toString('latin1')
+        expect(countPlainBytes(text, 0, text.length)).toBe(counter.textBytes)
+      }),
+      { numRuns: 2_000 },
+    )
   })
 
   test('never contains invalid JSON', () => {

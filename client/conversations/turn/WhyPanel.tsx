@@ -1,6 +1,6 @@
 /** Shows a turn's result, the timeline of its steps, and its figures. */
 import { Anchor, Code } from '@mantine/core'
-import { useQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { CopyButton } from '../../components/CopyButton.tsx'
 import { Failed, Loading } from '../../components/QueryStates.tsx'
@@ -9,7 +9,7 @@ import { renderMilliseconds, renderNumber, renderUsd } from '../../format.ts'
 import { t } from '../../strings/language.ts'
 import { Fact, FactList } from '../about/FactList.tsx'
 import { explain } from '../explain.ts'
-import { isRunning, type Turn, type TurnDetails, turnQuery } from '../queries.ts'
+import { isRunning, itemsQuery, type Turn, type TurnDetails, turnQuery } from '../queries.ts'
 import { StatusLabel } from '../status.tsx'
 import { type Diagnostics, type Step, toSteps } from './timeline.ts'
 
@@ -41,7 +41,8 @@ export function WhyPanel({ turn }: { readonly turn: Turn }) {
 }
 
 function Explanation({ turn }: { readonly turn: TurnDetails }) {
-  const steps = toSteps(turn)
+  const items = useInfiniteQuery(itemsQuery(turn.conversation_id)).data?.pages.flatMap(({ data }) => data)
+  const steps = toSteps(turn, items?.toReversed())
   const text = JSON.stringify(turn, null, 2)
   return (
     <>

@@ -3,7 +3,7 @@ import type { Tone } from '../../components/tone.ts'
 import { renderMilliseconds } from '../../format.ts'
 import type { PlainKey } from '../../strings/catalogue.ts'
 import { t } from '../../strings/language.ts'
-import type { TurnDetails } from '../queries.ts'
+import type { Item, TurnDetails } from '../queries.ts'
 
 interface ModelRoute {
   readonly provider?: string
@@ -14,7 +14,8 @@ interface ModelRoute {
 export interface Diagnostics {
   readonly route?: {
     readonly requested?: string | null
-    readonly chosen?: ModelRoute
+    /** Null if no model was available. */
+    readonly chosen?: ModelRoute | null
     readonly source?: string
     readonly skipped?: readonly (ModelRoute & { readonly why?: string })[]
   }
@@ -45,6 +46,8 @@ interface RanTool {
   readonly name: string
   readonly origin: string
   readonly outcome: string
+  /** Absent in turns of earlier versions. */
+  readonly started_ms?: number
   readonly duration_ms: number
   readonly approval?: string | null
 }
@@ -58,22 +61,33 @@ export interface Step {
   readonly span?: { readonly from: number; readonly to: number }
 }
 
-export function toSteps(turn: TurnDetails): Step[] {
+/** `items` are those of the conversation, which contain the calls to tools of the page. */
+export function toSteps(turn: TurnDetails, items: readonly Item[] = []): Step[] {
   const found: Diagnostics = turn.diagnostics
-  const attempts = found.attempts ?? []
-  const totalMs = Math.max(turn.duration_ms ?? 0, ...attempts.map(({ ended_ms: end }) => end), 1)
-  // The diagnostics do not record the round of a tool, so tools follow the first model call.
-  const [first, later] = [
-    attempts.filter(({ round }) => round <= 1),
-    attempts.filter(({ round }) => round > 1),
+  const { attempts = [], tools = [] } = found
+  const ends = [
+    ...attempts.map(({ ended_ms: end }) => end),
+    ...tools.map(({ started_ms: start = 0, duration_ms: duration }) => start + duration),
+  ]
+  const totalMs = Math.max(turn.duration_ms ?? 0, ...ends, 1)
+  // Earlier versions have not recorded when a tool began, which was after the first model call.
+  const firstEnd = attempts[0]?.ended_ms ?? 0
+  const timed = [
+    ...attempts.map((attempt, index) => ({
+      from: attempt.started_ms,
+      step: toAttempt(attempt, attempts[index - 1], totalMs),
+    })),
+    ...tools.map((tool) => ({ from: tool.started_ms ?? firstEnd, step: toTool(tool, totalMs) })),
   ]
   return [
     ...toRoute(found),
     ...(found.policy ?? []).map(toPolicy),
     ...toHistory(found),
-    ...first.map((attempt, index) => toAttempt(attempt, first[index - 1], totalMs)),
-    ...(found.tools ?? []).map(toTool),
-    ...later.map((attempt, index) => toAttempt(attempt, later[index - 1] ?? first.at(-1), totalMs)),
+    ...(found.is_truncated
+      ? [{ tone: 'warn' as const, title: t('conversations.diagnosticsTruncated') }]
+      : []),
+    ...timed.toSorted((one, other) => one.from - other.from).map(({ step }) => step),
+    ...toPageCalls(turn.id, items),
     ...toEnd(turn, found),
   ]
 }
@@ -107,12 +121,17 @@ function toRoute({ route }: Diagnostics): Step[] {
         detail: text(skipReasons, why),
       }),
     ),
-    {
+    // Without a chosen model, the policy contains the refused one.
+    ...(chosen === null ? [] : [toChosen()]),
+  ]
+
+  function toChosen(): Step {
+    return {
       tone: 'active',
       title: t('conversations.chose', { model: nameOf(chosen) }),
       detail: isOther ? `${reason} ${t('conversations.requested', { model: requested })}` : reason,
-    },
-  ]
+    }
+  }
 }
 
 function toPolicy({ kind, name }: { readonly kind: string; readonly name: string }): Step {
@@ -120,8 +139,9 @@ function toPolicy({ kind, name }: { readonly kind: string; readonly name: string
     tool_withheld: t('conversations.toolWithheld', { name }),
     page_tool_blocked: t('conversations.pageToolBlocked', { name }),
     tokens_capped: t('conversations.tokensCapped', { name }),
+    model_refused: t('conversations.modelRefused', { name }),
   }
-  return { tone: 'warn', title: titles[kind] ?? `${kind}: ${name}` }
+  return { tone: kind === 'model_refused' ? 'bad' : 'warn', title: titles[kind] ?? `${kind}: ${name}` }
 }
 
 function toHistory({ history }: Diagnostics): Step[] {
@@ -140,6 +160,8 @@ const causes: Readonly<Record<string, PlainKey>> = {
   timeout: 'conversations.causeTimeout',
   unreachable: 'conversations.causeUnreachable',
   protocol: 'conversations.causeProtocol',
+  error_event: 'conversations.causeErrorEvent',
+  status_3xx: 'conversations.causeRedirect',
   status_4xx: 'conversations.causeRejected',
   status_429: 'conversations.causeTooMany',
   status_5xx: 'conversations.causeServer',
@@ -171,7 +193,8 @@ const toolOutcomes: Readonly<Record<string, PlainKey>> = {
   server_unavailable: 'conversations.toolUnavailable',
 }
 
-function toTool({ name, origin, outcome, duration_ms: durationMs, approval }: RanTool): Step {
+function toTool(tool: RanTool, totalMs: number): Step {
+  const { name, origin, outcome, started_ms: from, duration_ms: durationMs, approval } = tool
   const place = origin === 'mcp' ? t('conversations.toolOfMcp') : t('conversations.toolOfServer')
   const problem = outcome === 'ok' ? '' : text(toolOutcomes, outcome) || outcome
   const asked = approval == null ? '' : t('conversations.approval', { answer: approval })
@@ -180,8 +203,37 @@ function toTool({ name, origin, outcome, duration_ms: durationMs, approval }: Ra
     title: t('conversations.calledTool', { name }),
     detail: [problem, place, asked].filter((part) => part !== '').join(' · '),
     durationMs,
+    ...(from !== undefined && { span: { from: from / totalMs, to: (from + durationMs) / totalMs } }),
   }
 }
+
+const PAGE_TOOL = 'postMessage_'
+
+/** The page runs its tools after the turn, and sends their results with the next one. */
+function toPageCalls(turnId: string, items: readonly Item[]): Step[] {
+  return items.flatMap((item): Step[] => {
+    const { name, call_id: callId, parley } = item as CallItem
+    const isPageCall =
+      item.type === 'function_call' && parley?.turn_id === turnId && name?.startsWith(PAGE_TOOL)
+    if (!isPageCall) return []
+    const result = items.find(
+      (one) => one.type === 'function_call_output' && (one as CallItem).call_id === callId,
+    )
+    const isAnswered = result?.parley?.author === 'page'
+    const place = t('conversations.toolOfPage')
+    const time = isAnswered ? (result.parley?.created_at ?? 0) - (parley?.created_at ?? 0) : undefined
+    return [
+      {
+        tone: isAnswered ? 'good' : 'warn',
+        title: t('conversations.calledTool', { name: name?.slice(PAGE_TOOL.length) ?? '' }),
+        detail: isAnswered ? place : `${t('conversations.toolNoResult')} · ${place}`,
+        ...(time !== undefined && { durationMs: time * 1_000 }),
+      },
+    ]
+  })
+}
+
+type CallItem = Item & { readonly name?: string; readonly call_id?: string }
 
 const stops: Readonly<Record<string, PlainKey>> = {
   cancelled: 'conversations.stopCancelled',
@@ -208,6 +260,6 @@ function text(texts: Readonly<Record<string, PlainKey>>, code: string | undefine
   return key === undefined ? '' : t(key)
 }
 
-function nameOf(route: ModelRoute | undefined): string {
+function nameOf(route: ModelRoute | null | undefined): string {
   return [route?.provider, route?.model].filter((part) => part !== undefined).join('/')
 }

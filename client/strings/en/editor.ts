@@ -21,10 +21,10 @@ export const editor = {
   toolData: 'Tool data',
   toolDataAbout: 'Without tool data, later turns cannot refer to the results of tools.',
   historyTurns: 'History in turns',
-  historyTurnsAbout: 'Number of newest turns that the model receives (1 to 200).',
+  historyTurnsAbout: 'Number of recent turns that are sent to the model (1 to 200).',
   historyTokens: 'History in tokens',
   historyTokensAbout:
-    'Maximum size of the history that the model receives, in estimated tokens (500 to 1,000,000).',
+    'Maximum size of the history that is sent to the model, in estimated tokens (500 to 1,000,000).',
   resume: 'Resume conversations for',
   resumeAbout: 'How long after the last message the widget reopens a conversation, such as 24h.',
   rightList: 'Visitors can open their earlier conversations',
@@ -32,7 +32,7 @@ export const editor = {
   rightRate: 'Visitors can rate answers',
   handover: 'Visitors can talk to a person',
   handoverAbout:
-    'A colleague answers on the Conversations page instead of the model. Without this setting, only colleagues can start such an exchange.',
+    'A colleague answers on the Conversations page instead of the model. Without this setting, only a colleague can start a handover.',
   handoverButton: 'Visitors can ask for a person',
   handoverTool: 'The model can ask for a person',
   handoverToolAbout: 'Gives the model the tool request_person.',
@@ -41,7 +41,7 @@ export const editor = {
   handoverTimeoutAbout:
     'If no person answers within this time, such as 10m, the model answers again. At most 7d.',
   handoverNobody: 'If no person answers',
-  handoverNobodyAbout: 'The text that visitors then read, at most 500 characters.',
+  handoverNobodyAbout: 'The text that visitors see in that case, at most 500 characters.',
   notice: 'Notice',
   noticeAbout:
     'What the widget says about storage, up to 500 characters. If empty, the widget shows a default notice with the number of days.',
@@ -57,7 +57,7 @@ export const editor = {
   conversations: 'Conversations',
   attachments: 'Attachments',
   attach: 'Visitors can attach files to their messages',
-  attachAbout: 'The models of this agent must accept the file types.',
+  attachAbout: 'The agent’s models must accept these file types.',
   attachTypes: 'File types',
   attachImage: 'Images (PNG, JPEG, WebP, GIF)',
   attachPdf: 'PDF files',
@@ -127,7 +127,7 @@ export const editor = {
   uploadBytes: 'Largest upload in bytes',
   uploadBytesAbout: '1,024 to 5,368,709,120 bytes (5 GiB).',
   uploadPerHour: 'Uploads per hour',
-  uploadPerHourAbout: 'At most 1,000, for each visitor.',
+  uploadPerHourAbout: 'At most 1,000 per visitor.',
   followUps: 'Suggest questions after each answer',
   followUpsAbout: 'Each answer then needs a second, short request to the model.',
   dictation: 'Visitors can dictate messages',
@@ -139,7 +139,7 @@ export const editor = {
   disclaimerTextAbout:
     'At most 200 characters. If empty, the widget shows a default text in the visitor’s language.',
   disclaimerUrl: 'Privacy link',
-  disclaimerUrlAbout: 'URL of a page with privacy information, which the disclaimer links to.',
+  disclaimerUrlAbout: 'URL of your privacy page, which the disclaimer links to.',
   note: 'Note for this version',
   noteHint: 'What changed? (optional)',
 } as const

@@ -14,7 +14,7 @@ export const embed = {
   unsavedCode:
     'The code includes your unsaved changes as options. After you save them to the agent, the code no longer needs these options.',
   publicKey:
-    'The agent key may be public: it can only chat with this agent. To limit its use, set allowed origins and a budget in the model policy, or {link}.',
+    'The agent key may be public: it can only chat with this agent. To limit its use, set allowed origins and a budget, or {link}.',
   rotateLink: 'rotate the key',
   preview: 'Preview',
   device: 'Device',
@@ -100,7 +100,7 @@ export const embed = {
   titleField: 'Title',
   agentName: 'Agent name',
   greeting: 'Greeting',
-  onlyCode: 'The following options are only in the code. They are not saved to the agent.',
+  onlyCode: 'The options below appear only in the code. They are not saved to the agent.',
   welcome: 'Welcome message',
   welcomeHelp: 'None (shown above an empty chat)',
   placeholder: 'Placeholder',

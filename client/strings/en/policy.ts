@@ -21,8 +21,7 @@ export const policy = {
   allAdded: 'All models added',
   addModel: 'Add model',
   degrade: 'Cheaper models',
-  degradeHelp:
-    'New turns are answered by these models when any budget that applies is used up to the percentage.',
+  degradeHelp: 'When any budget that applies reaches the percentage, these models answer new turns.',
   degradeAt: 'Percentage of a budget for {name}',
   degradeFull: 'At most 3 models',
   saved: 'Model policy saved',

@@ -1,6 +1,6 @@
 /** Contains the English strings for the Usage page. */
 export const usage = {
-  about: 'Each call counts for the UTC day on which it started.',
+  about: 'Each call counts toward the UTC day on which it started.',
   period: 'Period',
   days7: '7 days',
   days30: '30 days',
@@ -24,7 +24,7 @@ export const usage = {
   downloadCsv: 'Download CSV',
   noCalls: 'No calls in this period',
   noCallsHelp:
-    'Choose another period or other filters. Individual calls are deleted after some time; their sums are kept.',
+    'Choose another period or other filters. Individual calls are deleted after some time; their totals are kept.',
   noSumsHelp:
     'Requests, tokens and latency appear here after the first call. Choose another period, or try an agent.',
   requests: 'Requests',
@@ -86,13 +86,14 @@ export const usage = {
   attempts: 'Attempts',
   requestId: 'Request ID',
   estimated: '{number} (estimated)',
-  fromCalls: 'These sums count only calls with the chosen outcome. The server keeps calls for {days} days.',
+  fromCalls:
+    'These totals include only calls with the chosen outcome. The server keeps calls for {days} days.',
   cost: 'Cost',
   costData: 'Data for cost',
   perCall: '{amount} per call',
   unpricedCalls: { one: '{count} call without a price', other: '{count} calls without a price' },
   unpriced: 'No price',
-  unpricedHelp: 'The model’s price is not known, so sums do not contain the cost of this call.',
+  unpricedHelp: 'The model’s price is not known, so totals do not include this call.',
   estimatedHelp: 'The provider reported no plausible usage, so the tokens and the cost are estimated.',
   costUnknown: 'No model has a price',
   copyRequestId: 'Copy request ID',

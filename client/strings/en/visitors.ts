@@ -6,7 +6,7 @@ export const visitors = {
   none: 'No visitors yet',
   noneHelp:
     'Visitors appear here when they send a message to an agent that stores its conversations. Turn on {field} in an agent to store them.',
-  noneOfAgent: 'No visitors of this agent',
+  noneOfAgent: 'No visitors for this agent',
   visitor: 'Visitor',
   identity: 'Identity',
   anonymous: 'Anonymous',

@@ -200,6 +200,9 @@ export const conversations: AreaTranslation<typeof english> = {
   toolWithheld: 'Se retuvo la herramienta {name}',
   pageToolBlocked: 'Se bloqueó la herramienta {name} de la página',
   tokensCapped: 'Se redujo {name} al límite del agente',
+  diagnosticsTruncated:
+    'Faltan los intentos, las reglas y las herramientas porque los diagnósticos eran demasiado grandes',
+  modelRefused: 'El modelo {name} no estaba disponible o no estaba permitido',
   historySent: {
     one: 'Se envió {count} elemento anterior',
     other: 'Se enviaron {count} elementos anteriores',
@@ -218,9 +221,13 @@ export const conversations: AreaTranslation<typeof english> = {
   causeRejected: 'El proveedor rechazó la solicitud',
   causeTooMany: 'El proveedor recibió demasiadas solicitudes',
   causeServer: 'El proveedor informó de un error',
+  causeErrorEvent: 'El proveedor notificó un error durante la respuesta',
+  causeRedirect: 'El proveedor redirigió la solicitud',
   calledTool: 'Se llamó a la herramienta {name}',
   toolOfMcp: 'en un servidor MCP',
   toolOfServer: 'en este servidor',
+  toolNoResult: 'Sin resultado',
+  toolOfPage: 'en la página',
   toolInvalid: 'Argumentos no válidos',
   toolReturnedError: 'La herramienta devolvió un error',
   toolFailed: 'La herramienta falló',

@@ -199,6 +199,9 @@ export const conversations: AreaTranslation<typeof english> = {
   toolWithheld: 'Outil {name} retenu',
   pageToolBlocked: 'Outil {name} de la page bloqué',
   tokensCapped: '{name} abaissé à la limite de l’agent',
+  diagnosticsTruncated:
+    'Les tentatives, les règles et les outils manquent, car les diagnostics étaient trop volumineux',
+  modelRefused: 'Le modèle {name} n’était pas disponible ou pas autorisé',
   historySent: { one: '{count} élément précédent envoyé', other: '{count} éléments précédents envoyés' },
   historyLeftOut: {
     one: '{count} élément plus ancien dépassait la limite de la définition.',
@@ -214,9 +217,13 @@ export const conversations: AreaTranslation<typeof english> = {
   causeRejected: 'Le fournisseur a refusé la requête',
   causeTooMany: 'Le fournisseur a reçu trop de requêtes',
   causeServer: 'Le fournisseur a signalé une erreur',
+  causeErrorEvent: 'Le fournisseur a signalé une erreur pendant la réponse',
+  causeRedirect: 'Le fournisseur a redirigé la requête',
   calledTool: 'Outil {name} appelé',
   toolOfMcp: 'sur un serveur MCP',
   toolOfServer: 'sur ce serveur',
+  toolNoResult: 'Aucun résultat',
+  toolOfPage: 'sur la page',
   toolInvalid: 'Arguments invalides',
   toolReturnedError: 'L’outil a renvoyé une erreur',
   toolFailed: 'L’outil a échoué',

@@ -200,6 +200,9 @@ export const conversations: AreaTranslation<typeof english> = {
   toolWithheld: 'Strumento {name} trattenuto',
   pageToolBlocked: 'Strumento {name} della pagina bloccato',
   tokensCapped: '{name} ridotto al limite dell’agente',
+  diagnosticsTruncated:
+    'Mancano tentativi, regole e strumenti, perché i dati diagnostici erano troppo grandi',
+  modelRefused: 'Il modello {name} non era disponibile o non era consentito',
   historySent: { one: 'Inviato {count} elemento precedente', other: 'Inviati {count} elementi precedenti' },
   historyLeftOut: {
     one: '{count} elemento più vecchio superava il limite della definizione.',
@@ -215,9 +218,13 @@ export const conversations: AreaTranslation<typeof english> = {
   causeRejected: 'Il fornitore ha rifiutato la richiesta',
   causeTooMany: 'Il fornitore ha ricevuto troppe richieste',
   causeServer: 'Il fornitore ha segnalato un errore',
+  causeErrorEvent: 'Il fornitore ha segnalato un errore durante la risposta',
+  causeRedirect: 'Il fornitore ha reindirizzato la richiesta',
   calledTool: 'Strumento {name} chiamato',
   toolOfMcp: 'su un server MCP',
   toolOfServer: 'su questo server',
+  toolNoResult: 'Nessun risultato',
+  toolOfPage: 'nella pagina',
   toolInvalid: 'Argomenti non validi',
   toolReturnedError: 'Lo strumento ha restituito un errore',
   toolFailed: 'Lo strumento non è riuscito',

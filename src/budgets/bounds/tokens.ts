@@ -10,7 +10,7 @@ const MESSAGE_TOKENS = 16
 /** Tokens for the instructions that a provider adds if a request has tools. */
 const TOOL_TOKENS = 512
 /** Maximum number of bytes that one token covers in practice; only runs of spaces can exceed it. */
-const BYTES_PER_TOKEN = 32
+export const BYTES_PER_TOKEN = 32
 
 export type Promptlike = Conversation | Inputs
 

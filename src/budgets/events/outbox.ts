@@ -14,14 +14,17 @@ const DAY_SECONDS = 86_400
 const KEPT_SECONDS = 8 * DAY_SECONDS
 const PRUNE_BATCH = 500
 
-/** A provider that used more than the bound of a request, or reported nonsense. */
-export interface BoundViolation {
-  readonly provider: string
-  readonly model: string
-  /** The exceeded bound, such as `input` or `output`. */
-  readonly kind: string
+/** A bound of a request that a provider has exceeded. */
+export interface Violation {
+  /** `input` and `output`: reported tokens; `bytes`: the bytes of the answer. */
+  readonly kind: 'input' | 'output' | 'bytes'
   readonly bound: number
   readonly reported: number
+}
+
+export interface BoundViolation extends Violation {
+  readonly provider: string
+  readonly model: string
 }
 
 export async function insertEvents(trx: Database, rows: readonly EventRow[]): Promise<void> {

@@ -1,5 +1,6 @@
 /** Reads a model's streamed answer, normalizes it, and forwards the original bytes wherever possible. */
 
+import type { AnswerLimit } from '../../budgets/grants.ts'
 import { isJsonObject } from '../../lib/formats/json.ts'
 import { within } from '../../lib/timeout.ts'
 import { failCall, toAnswerAttributes } from '../../providers/call-span.ts'
@@ -7,13 +8,23 @@ import type { AnswerNames } from '../../providers/chat-api.ts'
 import { BackendFailure } from '../../providers/provider.ts'
 import type { TraceSpan } from '../../telemetry/tracing.ts'
 import { AnswerCounter } from '../output-limit.ts'
-import { dataOf, EventReader, encodeEvent, eventEnd, plainEnd, splitRun } from '../sse-reader.ts'
+import {
+  countPlainBytes,
+  dataOf,
+  EventReader,
+  encodeEvent,
+  eventEnd,
+  plainEnd,
+  splitRun,
+} from '../sse-reader.ts'
 import type { SaidMessage, ToolCall, ToolLoop } from '../tool-loop.ts'
 import { type AnswerOptions, type Ask, type ModelAnswer, noUsage } from './model-answer.ts'
 import { ChunkNormalizer } from './normalize-chunks.ts'
 import { parseEvent } from './parse-answer.ts'
+import { ReadAhead } from './read-ahead.ts'
+import { trimChunk } from './trim-chunk.ts'
 
-export const askForStream: Ask = async (backend, request, span, options) => {
+export const askForStream: Ask<StreamedAnswer> = async (backend, request, span, options) => {
   const source = await backend.stream({ ...request, trace: span?.headers })
   const answer = new StreamedAnswer(source, options, span)
   try {
@@ -30,9 +41,10 @@ export const askForStream: Ask = async (backend, request, span, options) => {
 const AFTER_FINISH_MS = 3_000
 const noMore = { done: true, value: undefined } as const
 
-class StreamedAnswer implements ModelAnswer {
+export class StreamedAnswer implements ModelAnswer {
   readonly text = undefined
   isUsageEarly = false
+  isEnded = false
   /** The first complete events for the client; undefined if the answer contains none. */
   first: Uint8Array | undefined
   private readonly source: AsyncIterator<Uint8Array, void, void>
@@ -44,6 +56,8 @@ class StreamedAnswer implements ModelAnswer {
   private readonly forwarded: Uint8Array[] = []
   private isDone = false
   private isClosed = false
+  private isLeft = false
+  private readonly ahead: ReadAhead<Uint8Array> | undefined
   private failure: { readonly thrown: unknown } | undefined
 
   constructor(
@@ -55,6 +69,11 @@ class StreamedAnswer implements ModelAnswer {
     this.options = options
     this.span = span
     this.normalizer = new ChunkNormalizer(options)
+    if (options.limit?.metering === 'bytes')
+      this.ahead = new ReadAhead(
+        () => this.read(),
+        () => void this.leave(),
+      )
   }
 
   get usage() {
@@ -69,16 +88,25 @@ class StreamedAnswer implements ModelAnswer {
     return this.counter.textBytes
   }
 
-  get audioBytes() {
-    return this.counter.audioBytes
+  get mediaBytes() {
+    return this.counter.mediaBytes
   }
 
   get isFinished(): boolean {
     return this.normalizer.finishedChoices >= this.options.choices
   }
 
+  get indexes(): readonly number[] {
+    return this.normalizer.indexes
+  }
+
+  finishOf(choice: number): string | undefined {
+    return this.normalizer.finishOf(choice)
+  }
+
+  /** Returns no calls of an answer that was ended, because their arguments can be incomplete. */
   callsOf(choice: number): ToolCall[] {
-    return this.normalizer.callsOf(choice)
+    return this.isEnded ? [] : this.normalizer.callsOf(choice)
   }
 
   /** Builds the message from the forwarded events; called only if the model is called again. */
@@ -92,7 +120,11 @@ class StreamedAnswer implements ModelAnswer {
    * Returns the next complete events for the client; undefined at the end.
    * @throws BackendFailure if the answer is incomplete.
    */
-  async next(): Promise<Uint8Array | undefined> {
+  next(): Promise<Uint8Array | undefined> {
+    return this.ahead === undefined ? this.read() : this.ahead.next()
+  }
+
+  private async read(): Promise<Uint8Array | undefined> {
     while (!this.isDone) {
       if (this.failure !== undefined) throw this.failure.thrown
       const read = await (this.isFinished ? this.readEnd() : this.source.next())
@@ -148,8 +180,15 @@ class StreamedAnswer implements ModelAnswer {
       this.span.set(toAnswerAttributes(names, finishReasons, usage))
       this.span.end()
     }
+    await this.leave()
+  }
+
+  /** Stops reading from the provider. */
+  private async leave(): Promise<void> {
+    if (this.isLeft) return
+    this.isLeft = true
     const leave = () => this.source.return?.()
-    if (this.isDone) void this.source.next().then(leave, leave)
+    if (this.isDone && !this.isEnded) void this.source.next().then(leave, leave)
     else await leave()
   }
 
@@ -173,8 +212,8 @@ class StreamedAnswer implements ModelAnswer {
         // Usually a read is one run of plain events, which needs no copy.
         const bytes = at === 0 && end === run.length ? run : run.subarray(at, end)
         if (plain > at) {
-          if (this.options.isMetered) this.countEvents(bytes)
-          wanted.push(bytes)
+          if (this.countPlain(text, at, end)) wanted.push(bytes)
+          else for (const event of splitRun(bytes)) wanted.push(...this.takeEvent(event))
         } else wanted.push(...this.takeEvent(bytes))
         at = end
       }
@@ -185,31 +224,57 @@ class StreamedAnswer implements ModelAnswer {
     return wanted.length <= 1 ? wanted[0] : Buffer.concat(wanted)
   }
 
-  private countEvents(run: Buffer): void {
-    for (const event of splitRun(run)) this.count(JSON.parse(dataOf(event) as string))
+  /** Counts plain events. Returns false, and counts nothing, if the answer reaches its limit in them. */
+  private countPlain(text: string, start: number, end: number): boolean {
+    const { limit } = this.options
+    if (limit === undefined) return true
+    const bytes = countPlainBytes(text, start, end)
+    if (this.countedBytes(limit) + bytes >= limit.endsAtBytes) return false
+    this.counter.textBytes += bytes
+    // Providers that report the usage before the end of an answer count too little.
+    if (this.usage !== undefined) this.isUsageEarly = true
+    return true
   }
 
-  /** Providers that report the usage before the end of an answer count too little. */
-  private count(chunk: unknown): void {
+  /** Counts a chunk; returns the bytes beyond the limit, which are negative before it is reached. */
+  private count(chunk: unknown, limit: AnswerLimit): number {
     const before = this.textBytes
     this.counter.add(chunk, 'delta')
     if (isJsonObject(chunk) && isJsonObject(chunk.usage)) this.isUsageEarly = false
     else if (this.textBytes > before && this.usage !== undefined) this.isUsageEarly = true
+    return this.countedBytes(limit) - limit.endsAtBytes
+  }
+
+  private countedBytes({ mediaBytesPerByte }: AnswerLimit): number {
+    return this.counter.textBytes + this.counter.mediaBytes / mediaBytesPerByte
+  }
+
+  /** Ends the answer in a chunk that exceeds the limit, and closes the connection to the provider. */
+  private endIn(chunk: unknown, excess: number): Uint8Array[] {
+    this.isDone = true
+    this.isEnded = true
+    void this.leave()
+    const kept = excess === 0 ? chunk : trimChunk(chunk, excess)
+    const taken = kept === undefined ? [] : this.normalizer.take(kept)
+    return [...taken, ...this.normalizer.endChoices('length')].map(encodeEvent)
   }
 
   private takeEvent(event: Buffer): Uint8Array[] {
+    if (this.isDone) return []
+    const { limit } = this.options
     const data = dataOf(event)
     this.isDone = data === '[DONE]'
     if (data === undefined || this.isDone) return []
     const chunk = parseEvent(data)
-    if (this.options.isMetered) this.count(chunk)
+    const excess = limit === undefined ? -1 : this.count(chunk, limit)
+    if (limit !== undefined && excess >= 0) return this.endIn(chunk, excess)
     const normalized = this.normalizer.take(chunk)
     return normalized[0] === chunk ? [event] : normalized.map(encodeEvent)
   }
 }
 
 /** Joins strings and lists across deltas; for any other field, the last value wins. */
-function joinDeltas(deltas: readonly Readonly<Record<string, unknown>>[]): SaidMessage {
+export function joinDeltas(deltas: readonly Readonly<Record<string, unknown>>[]): SaidMessage {
   const said: Record<string, unknown> & { content: string | null } = { content: null }
   const lists = new Map<string, unknown[]>()
   for (const [field, piece] of deltas.flatMap((delta) => Object.entries(delta))) {

@@ -1,4 +1,5 @@
 /** Defines how a turn reads a model's answer, and implements it for answers that are not streamed. */
+import type { AnswerBytes, AnswerLimit } from '../../budgets/grants.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { isJsonObject, toCount } from '../../lib/formats/json.ts'
 import { newId } from '../../lib/ids.ts'
@@ -23,12 +24,14 @@ export interface ModelAnswer {
   readonly text: string | null | undefined
   /** Bytes of the text, reasoning and tool calls; 0 if the turn is not metered. */
   readonly textBytes: number
-  /** Bytes of encoded audio; 0 if the turn is not metered. */
-  readonly audioBytes: number
+  /** Bytes of encoded audio and images; 0 if the turn is not metered. */
+  readonly mediaBytes: number
   /** Whether the model produced more after the provider had reported the usage. */
   readonly isUsageEarly: boolean
   /** Whether the model has finished all choices. */
   readonly isFinished: boolean
+  /** Whether the answer was ended at its limit in bytes. */
+  readonly isEnded: boolean
   callsOf(choice: number): readonly ToolCall[]
   message(): SaidMessage
   fail(thrown: unknown): void
@@ -42,20 +45,20 @@ export interface AnswerOptions {
    * client receives.
    */
   readonly withholdsCalls: boolean
-  /** Whether to count the bytes of the answer, because the turn has a token budget. */
-  readonly isMetered: boolean
+  /** Undefined if no budget applies; the bytes of the answer are then not counted. */
+  readonly limit: AnswerLimit | undefined
   /** The id, time and model of the answer if an earlier stream of this turn began it; otherwise undefined. */
   readonly continued: AnswerNames | undefined
   readonly newNames: () => AnswerNames
   readonly newCallId: () => string
 }
 
-export type Ask = (
+export type Ask<Answer extends ModelAnswer = ModelAnswer> = (
   backend: ChatBackend,
   request: BackendRequest,
   span: TraceSpan | undefined,
   options: AnswerOptions,
-) => Promise<ModelAnswer>
+) => Promise<Answer>
 
 type Fields = Record<string, unknown>
 
@@ -122,7 +125,10 @@ export const askForCompletion: Ask = async (backend, request, span, options) => 
   return answer
 }
 
-class WholeAnswer implements ModelAnswer {
+/** The bytes of an answer that was collected from a stream. */
+export type CollectedBytes = AnswerBytes & Pick<ModelAnswer, 'isEnded'>
+
+export class WholeAnswer implements ModelAnswer {
   readonly names = undefined
   readonly first = undefined
   readonly isUsageEarly = false
@@ -130,9 +136,11 @@ class WholeAnswer implements ModelAnswer {
   private readonly bytes: Uint8Array
   private readonly completion: Completion
   private readonly isNormalized: boolean
+  private readonly collected: CollectedBytes | undefined
 
-  constructor(bytes: Uint8Array, options: AnswerOptions) {
+  constructor(bytes: Uint8Array, options: AnswerOptions, collected?: CollectedBytes) {
     this.bytes = bytes
+    this.collected = collected
     const { completion, isNormalized } = readCompletion(bytes, options)
     this.completion = completion
     this.isNormalized = isNormalized
@@ -150,11 +158,16 @@ class WholeAnswer implements ModelAnswer {
     return this.count().textBytes
   }
 
-  get audioBytes(): number {
-    return this.count().audioBytes
+  get mediaBytes(): number {
+    return this.count().mediaBytes
   }
 
-  private count(): AnswerCounter {
+  get isEnded(): boolean {
+    return this.collected?.isEnded ?? false
+  }
+
+  private count(): AnswerBytes {
+    if (this.collected !== undefined) return this.collected
     const counter = new AnswerCounter()
     counter.add(this.completion, 'message')
     return counter

@@ -50,6 +50,11 @@ export class ChunkNormalizer {
     return [...this.states.values()].flatMap(({ finish }) => (finish === undefined ? [] : [finish]))
   }
 
+  /** Indexes of the choices that have begun. */
+  get indexes(): number[] {
+    return [...this.states.keys()].toSorted((one, other) => one - other)
+  }
+
   finishOf(choice: number): string | undefined {
     return this.states.get(choice)?.finish
   }
@@ -72,6 +77,25 @@ export class ChunkNormalizer {
       .flatMap((choice) => this.takeChoice(choice))
       .map((choice) => ({ ...head, choices: [choice] }))
     return normalized.length === 1 && isDeepStrictEqual(normalized[0], value) ? [value as Fields] : normalized
+  }
+
+  /** Ends all choices that have not finished, and returns the chunks to send. */
+  endChoices(finish: string): readonly Fields[] {
+    const chunks: Fields[] = []
+    for (let index = 0; index < this.options.choices; index++) {
+      const state = this.stateOf(index)
+      if (state.finish !== undefined) continue
+      state.finish = finish
+      this.finishedChoices += 1
+      if (this.options.withholdsCalls) continue
+      const head: Fields = {}
+      this.nameChunk(head)
+      const delta = state.hasRole ? {} : { role: 'assistant' }
+      state.hasRole = true
+      const names = { object: 'chat.completion.chunk', ...this.names }
+      chunks.push({ ...names, choices: [{ index, delta, finish_reason: finish }] })
+    }
+    return chunks
   }
 
   private takeChoice(sent: unknown): Fields[] {

@@ -31,6 +31,10 @@ interface Attempt {
 }
 
 interface RanTool extends CalledTool {
+  /** Number of the model call that called the tool, from 1. */
+  readonly round: number
+  /** Milliseconds since the start of the turn. */
+  readonly started_ms: number
   readonly outcome: Parameters<ReturnType<OnToolCall>>[0]
   readonly duration_ms: number
   /** Null, because server tools run without asking a person for approval. */
@@ -110,11 +114,14 @@ export class TurnDiagnostics {
   }
 
   beginTool({ name, ...tool }: CalledTool): ReturnType<OnToolCall> {
+    const { round } = this
     const startedMs = this.nowMs()
     return (outcome) => {
       if (this.tools.length === MAX_ENTRIES) return
-      const durationMs = this.nowMs() - startedMs
-      this.tools.push({ ...tool, name: name.slice(0, 100), outcome, duration_ms: durationMs, approval: null })
+      this.tools.push({
+        ...{ ...tool, name: name.slice(0, 100), round, outcome, approval: null },
+        ...{ started_ms: startedMs, duration_ms: this.nowMs() - startedMs },
+      })
     }
   }
 

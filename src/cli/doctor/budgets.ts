@@ -50,7 +50,7 @@ async function checkReservations(db: Database): Promise<Diagnostic[]> {
         and reservations.starts_at = counters.starts_at and process_id <> '')
     order by budget_id`.execute(db)
   if (rows.length === 0) return []
-  const message = `the reserved amount of ${name(rows)} differs from its reservations; run this again, and if it remains, delete and create the budget, which starts it with the sums of days`
+  const message = `the reserved amount of ${name(rows)} differs from its reservations; run this again; if the difference remains, delete the budget and create it again, so that it starts with the recorded usage`
   return [warn(check, message)]
 }
 

@@ -40,11 +40,7 @@ const filters = {
   tool: label().optional().meta({ description: 'Name of a tool that a turn called.' }),
   model: modelId().optional().meta({ description: 'Model of a turn: `model` or `provider/model`.' }),
   version: z.int().min(1).optional().meta({ description: 'Agent version of a turn.' }),
-  min_tokens: z
-    .int()
-    .min(0)
-    .optional()
-    .meta({ description: 'Minimum number of tokens in all turns together.' }),
+  min_tokens: z.int().min(0).optional().meta({ description: 'Minimum total number of tokens in all turns.' }),
 }
 
 export const ConversationListQuery = z.object({

@@ -36,6 +36,7 @@ import * as replaceBudgets from './0031_replace_budgets.ts'
 import * as createPriceOverrides from './0033_create_price_overrides.ts'
 import * as addBudgetEvents from './0034_add_budget_events.ts'
 import * as addNotesAndRequestIndex from './0036_add_notes_and_request_index.ts'
+import * as createModelMeters from './0037_create_model_meters.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -71,4 +72,5 @@ export const migrations: Record<string, Migration> = {
   '0033_create_price_overrides': createPriceOverrides,
   '0034_add_budget_events': addBudgetEvents,
   '0036_add_notes_and_request_index': addNotesAndRequestIndex,
+  '0037_create_model_meters': createModelMeters,
 }

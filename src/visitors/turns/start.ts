@@ -1,12 +1,9 @@
 /** Starts the turns of visitors, and finds those of repeated requests. */
-import { runTurn } from '../../chat/chat.ts'
-import { prepareTurn } from '../../chat/prepare-turn.ts'
-import { findEarlier, startOrJoin, withRequestPerson } from '../../chat/stored-chat.ts'
+import { findEarlier, startOrJoin } from '../../chat/stored-chat.ts'
 import {
   ConversationChanged,
   conversationLocked,
   digestOf,
-  type RunModel,
   type TurnPlan,
   type TurnRow,
 } from '../../conversations/conversations.ts'
@@ -40,6 +37,7 @@ import {
   requireStoring,
   requireVisitor,
 } from '../visitors.ts'
+import { prepareRun } from './prepare.ts'
 
 /** Maximum number of attempts to start a turn in a conversation that other requests are changing. */
 const MAX_TRIES = 5
@@ -92,8 +90,7 @@ export async function start(context: Context, given: Start): Promise<TurnRow> {
   const visitor = requireCallVisitor(context)
   const limits = agent.definition.conversations?.history
   const history = await readHistory(context, conversation?.id, limits, replaced?.turns)
-  const asked = await prepareTurn(context, toRequest(page, history.items, items))
-  const turn = { ...withRequestPerson(asked), history }
+  const { run, endSpan } = await prepareRun(context, agent, toRequest(page, history.items, items), history)
   const plan: TurnPlan = {
     ...storing,
     tenantId: caller.tenantId,
@@ -120,15 +117,14 @@ export async function start(context: Context, given: Start): Promise<TurnRow> {
       return Buffer.alloc(0)
     },
   }
-  const run: RunModel = (signal, reports) => runTurn(context, turn, signal, reports)
   const started = await startOrJoin(context, plan, run, 'client_id')
     .catch((error) => joinWinner(context, idempotency, error))
     .catch((error) => {
-      turn.endSpan(error)
+      endSpan(error)
       throw error
     })
   if ('read' in started) return findOwnTurn(context, started.id)
-  turn.endSpan(undefined)
+  endSpan(undefined)
   return started
 }
 

@@ -5,7 +5,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { openDatabase } from '../../../src/db/open.ts'
-import { systemClock } from '../../../src/lib/clock.ts'
+import { systemClock, unixSeconds } from '../../../src/lib/clock.ts'
 import { asAdmin, root } from '../../support/admin.ts'
 import { type CallOptions, openApp, startApp, type TestApp } from '../../support/app.ts'
 import { backUp, readEntries, readUnpacked, restoreArchive } from '../../support/backup.ts'
@@ -148,19 +148,27 @@ test('a backup contains budgets with their counters, reservations, grants and wa
   await app.call('POST', `/v1/budgets/${budget.id}/grants`, { body: { amount: 100, reason: 'more' } })
   await app.call('POST', `/v1/budgets/${budget.id}/adjustments`, { body: { amount: 600, reason: 'less' } })
   const spender = { tenantId, agentId: undefined }
-  await app.service.deps.budgets.reserve(spender, { messages: [], max_tokens: 20 }, undefined)
+  await app.service.deps.budgets.reserve(
+    spender,
+    { messages: [], max_tokens: 20 },
+    { price: undefined, metering: 'reported' },
+  )
+  const meter = { provider: 'far', model: 'small', metering: 'bytes', reason: 'input' } as const
+  app.service.deps.meters.set({ ...meter, until: unixSeconds(systemClock) + 60 })
+  await app.service.deps.meters.settled()
   const tables = [
     'budgets',
     'budget_counters',
     'budget_reservations',
     'budget_entries',
     'budget_events',
+    'model_meters',
   ] as const
   const readRows = async ({ service }: TestApp) =>
     Promise.all(tables.map((table) => service.deps.db.selectFrom(table).selectAll().execute()))
   await backUp(dataDir, archivePath())
   const rows = await readRows(app)
-  expect(rows.map(({ length }) => length)).toEqual([1, 1, 1, 2, 1])
+  expect(rows.map(({ length }) => length)).toEqual([1, 1, 1, 2, 1, 1])
   await restoreArchive(archivePath(), target)
   const connection = openSqliteFile(target)
   for (const [index, table] of tables.entries()) {
@@ -255,7 +263,7 @@ test('a backup of an older database is restored unchanged, and the next start mi
     ],
     usage_days: ['cost', 'unpriced', 'cached_tokens', 'cache_write_tokens', 'reasoning_tokens'],
   }
-  connection.exec('drop table price_overrides; drop index usage_days_unpriced')
+  connection.exec('drop table model_meters; drop table price_overrides; drop index usage_days_unpriced')
   for (const [table, columns] of Object.entries(costColumns))
     for (const column of columns) connection.exec(`alter table ${table} drop column ${column}`)
   connection.exec(`

@@ -186,7 +186,7 @@ describe('a budget', () => {
     const [unreserved, reserved] = [deps.usage.begin(call), deps.usage.begin(call)]
     expect(await unreserved.reserve(request)).toBeUndefined()
     const day = await create(app, ofKey(app))
-    expect(await reserved.reserve(request)).toBe(9)
+    expect(await reserved.reserve(request)).toMatchObject({ tokens: 9, metering: 'reported' })
     const week = await create(app, ofKey(app, { period: 'week' }))
     // Fills the cache, so that the record does not have to wait for a lookup.
     await sendChat(app, 'hello', { max_tokens: 1 })

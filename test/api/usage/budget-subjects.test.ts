@@ -76,7 +76,11 @@ describe('the counters and grants', () => {
     const id = await storeChat(app, agentId, 'hello')
     const { budgets } = app.service.deps
     const spender = { tenantId: app.key.slice(4, 16), agentId, conversationId: id }
-    const reservation = await budgets.reserve(spender, { messages: [], max_tokens: 10 }, undefined)
+    const reservation = await budgets.reserve(
+      spender,
+      { messages: [], max_tokens: 10 },
+      { price: undefined, metering: 'reported' },
+    )
     await app.call('DELETE', `/v1/conversations/${id}`)
     await reservation?.settle({ tokens: 20n, usd: 0n })
     expect(await countRows(app)).toEqual({ counters: 0, entries: 0 })

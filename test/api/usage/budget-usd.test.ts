@@ -148,7 +148,8 @@ describe('a US dollar budget', () => {
     }))
     const id = await create(app)
     const { agent_id } = await app.createAgent(agentWith(['lookup'], 'Guide'))
-    expect((await sendChat(app, 'hello', { model: `agent/${agent_id}` })).status).toBe(200)
+    const question = 'hello '.repeat(200)
+    expect((await sendChat(app, question, { model: `agent/${agent_id}` })).status).toBe(200)
     expect(await read(app, id)).toMatchObject({
       booked: usd(2 * (1_000_000 + 20_000 + PER_CALL)),
       reserved: '0',

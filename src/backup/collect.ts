@@ -50,7 +50,7 @@ export async function* collect(
     missingBefore = new Set(last.missing)
   }
   throw new StartupError(
-    'Files change faster than the bucket can be read; run the backup again when there is less traffic.',
+    'Files are changing faster than the backup can read them; run the backup again when there is less traffic.',
   )
 }
 

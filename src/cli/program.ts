@@ -203,7 +203,7 @@ function addProvidersCommands(providers: Command): void {
 function addPricesCommands(prices: Command): void {
   const load = () => import('./commands/prices/prices.ts')
   withJson(prices.command('list'))
-    .description('list the prices of the models that the providers list, in US dollars per million tokens')
+    .description('list the prices of the models of all providers, in US dollars per million tokens')
     .action(async ({ json }) => (await load()).list(json))
   withJson(prices.command('show <model>'))
     .description('print the current price of a model, such as far/my-model')

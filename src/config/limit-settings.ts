@@ -161,14 +161,18 @@ export const conversations = {
     .describe('Maximum number of milliseconds until a streamed event is stored.'),
   PARLEY_MAX_FOLLOWERS_PARENT: limit()
     .prefault('200')
-    .describe('Maximum number of conversations that clients follow at the same time with one parent key.'),
+    .describe(
+      'Maximum number of conversations that clients can follow at the same time with one parent key.',
+    ),
   PARLEY_MAX_FOLLOWERS_AGENT: limit()
     .prefault('1000')
-    .describe('Maximum number of conversations that visitors follow at the same time with one agent key.'),
+    .describe(
+      'Maximum number of conversations that visitors can follow at the same time with one agent key.',
+    ),
   PARLEY_MAX_FOLLOWERS_ADDRESS: limit()
     .prefault('20')
     .describe(
-      'Maximum number of conversations that visitors follow at the same time from one client IP address with one agent key.',
+      'Maximum number of conversations that visitors can follow at the same time from one client IP address with one agent key.',
     ),
   PARLEY_RECONNECT_SECONDS: integer(0, 60)
     .prefault('10')

@@ -65,7 +65,7 @@ const ResponseUsage = z
     cost_details: z
       .strictObject({ input: z.number(), output: z.number(), other: z.number() })
       .optional()
-      .meta({ description: 'The parts of `cost` in US dollars.' }),
+      .meta({ description: 'Breakdown of `cost`, in US dollars.' }),
   })
   .meta({ id: 'ResponseUsage' })
 export type ResponseUsage = z.infer<typeof ResponseUsage>

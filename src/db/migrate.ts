@@ -24,7 +24,7 @@ export async function listPendingMigrations<T>(
 export function assertNonePending(pending: readonly string[]): void {
   if (pending.length === 0) return
   throw new StartupError(
-    `The database is older than this version of Parley (missing migrations: ${pending.join(', ')}); start a server of this version once.`,
+    `The database is older than this version of Parley (missing migrations: ${pending.join(', ')}); start a server with this version once to migrate it.`,
   )
 }
 

@@ -181,7 +181,7 @@ export const Usage = z
     cost_details: z
       .looseObject({ input: z.number(), output: z.number(), other: z.number() })
       .optional()
-      .meta({ description: 'The parts of `cost` in US dollars.' }),
+      .meta({ description: 'Breakdown of `cost`, in US dollars.' }),
   })
   .meta({ id: 'Usage' })
 export type Usage = z.infer<typeof Usage>

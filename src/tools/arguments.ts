@@ -66,7 +66,7 @@ function findMisfit(value: unknown, rule: Rule): string | undefined {
     if (check.validate === undefined || runInTime(check.validate, value)) return undefined
   } catch (error) {
     // Handles other errors, such as a stack overflow in a schema that refers to itself endlessly.
-    if (!isTimeout(error)) return 'their schema cannot be evaluated'
+    if (!isTimeout(error)) return 'the schema cannot be evaluated'
     // Disables only agents' schemas. All tenants share the schemas of the host and of MCP servers, so one
     // tenant must not disable them for the others.
     check.isTooSlow = rule.origin === 'agent'

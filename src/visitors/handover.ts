@@ -57,9 +57,13 @@ export async function sendToPerson(
 ): Promise<SentMessage> {
   const { conversation: conversationId, text } = input
   if (text.length > MAX_MESSAGE)
-    throw new ServiceError('invalid_value', `text: must be at most ${MAX_MESSAGE} characters for a person`, {
-      param: 'text',
-    })
+    throw new ServiceError(
+      'invalid_value',
+      `text: must be at most ${MAX_MESSAGE} characters in a message to or from a person`,
+      {
+        param: 'text',
+      },
+    )
   await findOwnConversation(context, conversationId)
   const { agent } = await requireStoring(context)
   const uploads = await checkAttachments(context, agent, input)

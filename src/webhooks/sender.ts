@@ -106,7 +106,7 @@ function isOperators(webhook: Receiver): webhook is OperatorWebhook {
 function describeStatus(status: number): string {
   const isRedirect = status >= 300 && status < 400
   return isRedirect
-    ? `The receiver responded with the redirect ${status}.`
+    ? `The receiver responded with a redirect (${status}).`
     : `The receiver responded with ${status}.`
 }
 

@@ -150,7 +150,7 @@ async function rotateKey(page: Page, snippet: string): Promise<[before: string, 
   const before = /data-api-key="([^"]+)"/.exec(snippet)?.[1] ?? ''
   await openMenuPage(page, 'Keys')
   await page.getByRole('tab', { name: 'Agent keys' }).click()
-  await page.getByRole('button', { name: 'Rotate the key of Helpdesk' }).click()
+  await page.getByRole('button', { name: 'Rotate the key for Helpdesk' }).click()
   await page.getByLabel('Current key').selectOption('Stops working immediately')
   await page.getByRole('button', { name: 'Rotate key' }).click()
   const after = await readKey(page)

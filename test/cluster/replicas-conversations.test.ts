@@ -151,7 +151,7 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     expect(await dumpTurns(databaseUrl)).toBe(before)
   })
 
-  test('keep a turn running while a client reads it from the other replica, and cancel it after the client disconnects', async () => {
+  test('keep a turn running while a client reads it from the other replica, and cancel it when the client disconnects', async () => {
     const { one, other, parentKey } = await startStoringReplicas(store, { PARLEY_RECONNECT_SECONDS: '2' })
     const { key } = await createStoringAgent(one.url, parentKey, { conversations: { keep: '1d' } })
     const request = { path: chatApi.path, key, body: chatApi.body(SLOW) }

@@ -29,7 +29,7 @@ describe('the module in PARLEY_HOOKS', () => {
     expect((await server.stop()).code).toBe(0)
   })
 
-  test('prevents the server from starting, with a one-sentence error, if it does not exist', async () => {
+  test('must exist: otherwise, the server does not start and reports a one-sentence error', async () => {
     const folder = await makeFolder()
     const { code, stderr } = await runParley(['serve'], { folder, env: { PARLEY_HOOKS: 'gone.mjs' } })
     expect([code, stderr]).toEqual([

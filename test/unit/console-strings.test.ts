@@ -155,7 +155,7 @@ function findVisibleTexts(path: string, code: string): string[] {
     if (value.type === 'Literal' && pattern.test(String(value.value))) report(value.value)
     if (value.type === 'TemplateLiteral')
       for (const { value: part } of value.quasis as readonly { value: { cooked: string } }[])
-        report(part.cooked)
+        if (isSentence.test(part.cooked)) report(part.cooked)
     const inner = {
       JSXExpressionContainer: ['expression'],
       ConditionalExpression: ['consequent', 'alternate'],

@@ -174,7 +174,7 @@ describe('a new id', () => {
   })
 })
 
-describe('a sealed text', () => {
+describe('an encrypted text', () => {
   const sealer = createSealer(MASTER_KEY, randomBytes)
 
   test('is restored when it is opened in the same context', () => {
@@ -185,7 +185,7 @@ describe('a sealed text', () => {
     )
   })
 
-  test('can be opened after a restart, with the master key as text or as bytes', () => {
+  test('can be decrypted after a restart, with the master key given as text or as bytes', () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
     expect(createSealer(MASTER_KEY, randomBytes).open(sealed, 'agent-1')).toBe('agnt_key-x')
     expect(createSealer(Buffer.from(MASTER_KEY), randomBytes).open(sealed, 'agent-1')).toBe('agnt_key-x')

@@ -96,7 +96,7 @@ describe('invalid tool arguments', () => {
       'a must match pattern "^[\\w-]\\-$"',
     ],
     ['{}', [host({}), foreign({ required: ['a'] })], "must have required property 'a'"],
-    ['{}', [foreign({ allOf: [{ $ref: '#' }] })], 'their schema cannot be evaluated'],
+    ['{}', [foreign({ allOf: [{ $ref: '#' }] })], 'the schema cannot be evaluated'],
     ['{}', [host(exploding())], 'validating them against the schema timed out'],
     ['{}', [foreign(exploding())], 'validating them against the schema timed out'],
     [

@@ -10,7 +10,7 @@ export const conversations = {
   deletedOne: 'Conversation deleted',
   deletedMany: 'Conversations deleted',
   wasDeleted: 'This conversation was deleted',
-  wasDeletedHelp: 'A colleague deleted it, its storage period ended, or the data of its visitor was erased.',
+  wasDeletedHelp: 'A colleague deleted it, its storage period ended, or its visitor’s data was erased.',
   columnTitle: 'Title',
   lastTurn: 'Last turn',
   turns: 'Turns',

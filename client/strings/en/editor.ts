@@ -101,7 +101,7 @@ export const editor = {
   restrictedAbout: 'The agent may call only these page tools.',
   blockedAbout: 'The agent may call any page tool except these.',
   names: 'Names',
-  namesAbout: 'Names as the page registers them, one per line',
+  namesAbout: 'Tool names exactly as the page registers them, one per line',
   errors: 'Errors',
   line: 'Line {line}: {message}',
   fixFirst: 'Fix the error in the definition to try it.',

@@ -17,7 +17,7 @@ export const policy = {
   moveDown: 'Move {name} down',
   remove: 'Remove {name}',
   fallbackModels: 'Fallback models',
-  fallbackHelp: 'Tried in this order if a model fails before its response starts.',
+  fallbackHelp: 'Used in this order if a model fails before it starts to respond.',
   allAdded: 'All models added',
   addModel: 'Add model',
   degrade: 'Cheaper models',
@@ -36,7 +36,7 @@ export const policy = {
     'Used if a request does not specify a model: the definition specifies it and the policy allows it.',
   becauseNone:
     'Used if a request does not specify a model: neither the policy nor the definition specifies a model that the agent can use, so this is the server’s default or the first allowed model.',
-  fallbackTried: 'Tried if the models above fail before their response starts.',
+  fallbackTried: 'Used if the models above fail before they start to respond.',
   otherAny: 'Requests can also use any other model:',
   otherAllowed: 'Requests can also use these allowed models:',
 } as const

@@ -39,7 +39,7 @@ export const visitors = {
   lossFiles: 'images and files that the visitor has sent',
   lossIdentity:
     'the visitor’s identity; running answers stop, and the visitor’s browser starts again as a new visitor',
-  lossDeliveries: 'the webhook deliveries about these conversations',
+  lossDeliveries: 'the webhook deliveries for these conversations',
   eraseFinal: 'This cannot be undone. Export the data first if you may need it.',
   erasing: 'Erasing the visitor',
   erasingHelp: 'This takes a few seconds. You can leave the page; the server continues.',

@@ -112,7 +112,7 @@ async function assertNoPerson(
     .$if(before !== null, (query) => query.where('position', '<', before as number))
     .execute()
   if (outside.every((item) => findReplacement(item) !== undefined)) return
-  throw notReplaceable('a person took part after the message')
+  throw notReplaceable('a person joined the conversation after the message')
 }
 
 function notReplaceable(why: string): ServiceError {

@@ -63,5 +63,7 @@ test('a backup of rapidly changing files contains every file, because it blocks 
 
 test('a backup of rapidly changing files in a bucket fails because it cannot block writers', async () => {
   const { collecting } = await collectDuringChurn(false)
-  expect(await startupErrorOf(collecting.next())).toContain('Files change faster than the bucket can be read')
+  expect(await startupErrorOf(collecting.next())).toContain(
+    'Files are changing faster than the backup can read them',
+  )
 })

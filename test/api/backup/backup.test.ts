@@ -86,7 +86,7 @@ describe('a backup of a running server', () => {
     await expectContents(app, contents)
   })
 
-  test('can be compressed, and creating it deletes the leftovers of a killed backup', async () => {
+  test('can be compressed, and removes files left by a killed backup', async () => {
     await createContents(await start(dataDir))
     for (const left of ['data/.backup/parley.db', 'data/files/held/left', 'backup.tar.gz.part']) {
       await mkdir(join(folder, left, '..'), { recursive: true })

@@ -107,7 +107,7 @@ describe('claiming a key', () => {
     expect(revoked).toMatchObject([{ revoked_at: expect.any(Number), is_automatic: 1 }])
   })
 
-  test('adds up the usage of the automatic and the claimed key on the same day', async () => {
+  test('combines the usage of the automatic key and the claimed key on the same day', async () => {
     const app = await startApp(behindProxy)
     const { key } = await createUserData(app)
     await sendChat(app, 'from the claimed key')

@@ -39,7 +39,7 @@ async function readSent() {
   return (await readMessages(harness)).filter(({ role }) => role !== 'system')
 }
 
-describe('the output of a call that was open when a person answered', () => {
+describe('the output of a tool call that was open during a handover', () => {
   test('is accepted by /v1/responses after the handback, and follows its call in this and later requests', async () => {
     const { app, id, respond } = await start()
     expect((await respond({ input: ASK })).status).toBe(200)

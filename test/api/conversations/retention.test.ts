@@ -76,7 +76,7 @@ describe('maintenance', () => {
     expect(await maintain(app)).toMatchObject({ eventLogs: 0 })
   })
 
-  test('deletes idempotency keys after a day, and the events of their turns only then', async () => {
+  test("deletes an idempotency key after a day, and keeps its turn's events until then", async () => {
     const clock = createFakeClock()
     const app = await harness.start({ PARLEY_REPLAY_HOURS: '1' }, { clock })
     const { agent_id: id } = await app.createAgent(STORING)

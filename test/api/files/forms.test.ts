@@ -83,7 +83,7 @@ describe('a form', () => {
     expect(await answer.text()).toBe('')
   })
 
-  test('may contain a file with a boundary that does not start a line', async () => {
+  test('may contain a file that contains the boundary in the middle of a line', async () => {
     const app = await startApp()
     const bytes = `--${BOUNDARY}\r\n x\r\n--${BOUNDARY.slice(0, -1)}\r\n\n--${BOUNDARY}--\n-`
     const { body } = await upload(app, [filePart(`x${bytes}`), purpose])

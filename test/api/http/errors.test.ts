@@ -184,7 +184,7 @@ const cases = Object.entries(triggers).flatMap(([reason, { env = {}, ...calls }]
 )
 
 describe.each(cases)('the $reason error of the $api API', ({ reason, api, ask, env }) => {
-  test('has the documented status and format and does not reveal internals or keys', async () => {
+  test('every error response has the documented status and format and does not reveal internals or keys', async () => {
     const { log, lines } = createLineLog()
     const app = await startApp(env, { log })
     const { agent_id: agentId, agent_key: agentKey } = await app.createAgent()

@@ -235,7 +235,7 @@ describe('the list of providers', () => {
 })
 
 describe('testing a provider', () => {
-  test('lists the models for unsaved values, and saves nothing', async () => {
+  test('lists the models with unsaved settings, and does not save the settings', async () => {
     const upstream = await shareUpstream()
     await listModels(upstream, 'large', 'text-embedding-3')
     const app = await startAdminApp()

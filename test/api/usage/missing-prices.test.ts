@@ -41,7 +41,7 @@ test('a model without a price is reported once a day, and models with a price ar
   expect(await listReported()).toEqual([spare, spare])
 })
 
-test('a model that a budget rejects because it has no price is reported', async () => {
+test('a budget that rejects a model without a price reports it', async () => {
   const { app, listReported } = await start()
   const scope = { type: 'key', id: ownerOf(app).tenantId }
   await app.call('POST', '/v1/budgets', { body: { scope, unit: 'usd', period: 'day', limit: '5' } })

@@ -60,7 +60,7 @@ describe('exchanging an identity', () => {
     expect(body.parley.visitor).toMatchObject({ kind: 'verified', subject: 'u42', name: 'Ana' })
   })
 
-  test('updates the name and the email address with the next message', async () => {
+  test('updates the name and the email address when the visitor sends the next message', async () => {
     const visit = await startIdentityVisit()
     await sayAndWait(
       await identify(visit, await signIdentity(visit, { name: 'Ana', email: 'a@example.org' })),

@@ -127,7 +127,7 @@ describe('a delivery', () => {
     await deliverDue(app)
     expect(other.received).toEqual([])
     expect(await listDeliveries(app, webhook.id)).toMatchObject([
-      { state: 'pending', last_status: 307, last_error: 'The receiver responded with the redirect 307.' },
+      { state: 'pending', last_status: 307, last_error: 'The receiver responded with a redirect (307).' },
     ])
   })
 

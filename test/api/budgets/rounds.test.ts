@@ -90,17 +90,17 @@ test.each([
 
 test('each round of a turn costs the price at its start, and the call names the last price', async () => {
   const clock = createFakeClock(NOON)
-  const usage = { prompt_tokens: 4_000, completion_tokens: 11, total_tokens: 4_011 }
   const { app } = await start(({ messages }) => {
     const isFirst = messages.length <= 2
     // The price changes while the provider answers the first request.
     if (isFirst) clock.advance(0.001)
-    return { usage, tool: isFirst ? 'lookup' : undefined }
+    const prompt_tokens = isFirst ? 200 : 4_000
+    return { usage: { prompt_tokens, completion_tokens: 11 }, tool: isFirst ? 'lookup' : undefined }
   }, clock)
   const id = await createBudget(app, 1_000_000_000)
   const { agent_id } = await app.createAgent(agentWith(['lookup']))
   expect((await sendChat(app, 'look it up', { model: `agent/${agent_id}` })).status).toBe(200)
-  const [first, second] = [4_000 * 1_000 + 11 * OUTPUT + PER_CALL, 4_000 * 2_500 + Math.ceil(11 * 7_000.0125)]
+  const [first, second] = [200 * 1_000 + 11 * OUTPUT + PER_CALL, 4_000 * 2_500 + Math.ceil(11 * 7_000.0125)]
   expect((await read(app, id)).booked).toBe(first + second)
   const [call] = (await app.call('GET', '/v1/usage/calls')).body.data
   expect([call.rounds, Math.round(Number(call.cost) * 1e9)]).toEqual([2, first + second])

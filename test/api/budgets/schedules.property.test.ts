@@ -130,11 +130,11 @@ class World {
     request: Request,
   ): Promise<void> {
     const { record } = call
-    record.calling('gateway', 'metered', toBody(request))
+    record.calling({ name: 'gateway', metering: undefined }, 'metered', toBody(request))
     const day = Math.floor(clock.now() / 86_400_000)
     let granted: number | undefined
     try {
-      granted = await record.reserve(toBody(request))
+      granted = (await record.reserve(toBody(request)))?.tokens
     } catch (thrown) {
       if (!(thrown instanceof ServiceError) || thrown.reason !== 'insufficient_quota') throw thrown
       count(thrown.code)
@@ -157,7 +157,7 @@ class World {
     addAmounts(this.expected, day, toBooking(round))
     const sent = ending.kind === 'cut' ? Math.min(ending.seen, outputOf(round)) : outputOf(round)
     const textBytes = sent * request.bytesPerToken
-    const said = { text: undefined, textBytes, audioBytes: 0, isUsageEarly: false }
+    const said = { text: undefined, textBytes, audioBytes: 0, mediaBytes: 0, isUsageEarly: false }
     if (ending.kind === 'hangs') return record.end('left')
     if (ending.kind === 'refused') record.failCall('unused')
     else if (ending.kind === 'timeout') record.failCall('unknown')

@@ -149,7 +149,7 @@ export function parseAdminSearch(raw: RawSearch): AdminSearch {
 
 const fileSorts = ['created', 'name', 'size'] as const
 
-export interface FilesSearch extends RawList<(typeof fileSorts)[number]> {
+interface FilesSearch extends RawList<(typeof fileSorts)[number]> {
   readonly purpose?: string | undefined
 }
 
@@ -229,7 +229,7 @@ export function parseVisitorsSearch(raw: RawSearch): VisitorsSearch {
   return present({ ...parseList(raw, ['seen'] as const), agent: textOf(raw.agent) })
 }
 
-export interface VisitorSearch {
+interface VisitorSearch {
   /** Id of the erasure whose progress or receipt is shown. */
   readonly erasure?: string | undefined
 }
@@ -238,7 +238,7 @@ export function parseVisitorSearch(raw: RawSearch): VisitorSearch {
   return present({ erasure: textOf(raw.erasure) })
 }
 
-export interface WebhooksSearch {
+interface WebhooksSearch {
   /** True while the dialog that creates a webhook is open. */
   readonly add?: true | undefined
 }
@@ -247,7 +247,7 @@ export function parseWebhooksSearch({ add }: RawSearch): WebhooksSearch {
   return add === true ? { add } : {}
 }
 
-export interface WebhookSearch {
+interface WebhookSearch {
   /** Id of the last delivery on the previous page. */
   readonly after?: string | undefined
 }
@@ -294,7 +294,7 @@ export function parseUploadsSearch(raw: RawSearch): UploadsSearch {
   })
 }
 
-export interface BudgetsSearch {
+interface BudgetsSearch {
   /** True while the dialog that creates a budget is open. */
   readonly add?: true | undefined
 }

@@ -1,9 +1,9 @@
 /**
- * Fails if the documentation links to a missing page or heading, or contains a path that is not in the
- * repository.
+ * Fails if the documentation links to a missing page or heading, contains a path that is not in the
+ * repository, or does not show a picture in `docs/pictures`.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { renderAnchor } from './heading-anchor.ts'
 
 /** Text in backticks that starts with one of these folders is treated as a path. */
@@ -21,8 +21,13 @@ const missing = pages.flatMap((page) => {
     (target) => `${page} names ${target}, which does not exist`,
   )
 })
-for (const line of missing) process.stderr.write(`${line}\n`)
-process.exitCode = missing.length > 0 ? 1 : 0
+const shown = pages.map((page) => readFileSync(page, 'utf8')).join('\n')
+const unused = globSync('docs/pictures/*')
+  .filter((picture) => !shown.includes(`pictures/${basename(picture)})`))
+  .map((picture) => `${picture} appears on no page; show or delete it`)
+const faults = [...missing, ...unused]
+for (const line of faults) process.stderr.write(`${line}\n`)
+process.exitCode = faults.length > 0 ? 1 : 0
 
 /** Lists links to missing files, and to missing headings in Markdown files. */
 function listDeadLinks(page: string, prose: string): string[] {

@@ -316,8 +316,9 @@ describe('the summary of a test run', () => {
 })
 
 describe('the check of paths in the docs', () => {
-  const check = async (readme: string) => {
+  const check = async (readme: string, more: Readonly<Record<string, string>> = {}) => {
     const folder = await makeFolder({
+      ...more,
       'README.md': readme,
       'src/here.ts': '',
       'docs/guide.md': '# A part\n[home](../README.md)',
@@ -339,6 +340,13 @@ describe('the check of paths in the docs', () => {
     expect(output).toContain('README.md names src/gone.ts')
     expect(output).toContain('README.md names docs/gone.md')
     expect(output).toContain('README.md names docs/guide.md#gone')
+  })
+
+  test('fails for a picture that no page shows', async () => {
+    const pictures = { 'docs/pictures/shown.png': '', 'docs/pictures/unused.png': '' }
+    const { code, output } = await check('![A page](docs/pictures/shown.png)', pictures)
+    expect(code).toBe(1)
+    expect(output).toBe('docs/pictures/unused.png appears on no page; show or delete it\n')
   })
 })
 

@@ -200,7 +200,7 @@ function drawSettings(): HTMLFormElement {
     choice('position', ['bottom-right', 'bottom-left']),
     field('width', { type: 'number', placeholder: FROM_AGENT, min: '240', max: '900' }),
     field('height', { type: 'number', placeholder: FROM_AGENT, min: '240', max: '900' }),
-    choice('language', ['en', 'de', 'fr', 'es', 'pt', 'ar', 'he', 'ja', 'zh'], 'browser language'),
+    choice('language', ['en', 'de', 'fr', 'es', 'it', 'pt', 'ar', 'he', 'ja', 'zh'], 'browser language'),
     field('title', { placeholder: FROM_AGENT }),
     field('greeting', { placeholder: FROM_AGENT }),
     field('welcomeMessage', {}),

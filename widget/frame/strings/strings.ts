@@ -9,6 +9,7 @@ const loaders: Readonly<Record<string, () => Promise<Strings>>> = {
   es: async () => (await import('./es.ts')).es,
   fr: async () => (await import('./fr.ts')).fr,
   he: async () => (await import('./he.ts')).he,
+  it: async () => (await import('./it.ts')).it,
   ja: async () => (await import('./ja.ts')).ja,
   pt: async () => (await import('./pt.ts')).pt,
   zh: async () => (await import('./zh.ts')).zh,

@@ -45,6 +45,7 @@ interface FilterOptions {
   readonly search?: string
   readonly channel?: string
   readonly mode?: string
+  readonly assignee?: string
   readonly visitor?: string
   readonly tag?: string
   readonly rating?: string

@@ -104,7 +104,7 @@ test('no response to an agent key contains a cost, an amount or the id of a budg
   expectNoSecret([...answered, ...unpriced, ...refused])
 })
 
-test('no event of a conversation tells a visitor a cost, an amount or the id of a budget', async () => {
+test('no event of a conversation contains a cost, an amount or the id of a budget for its visitor', async () => {
   const { app, key, ids } = await startPriced()
   const one = await beginSession(app, key)
   const { conversation, cursor } = await say(one, 'hello')

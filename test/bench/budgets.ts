@@ -33,7 +33,9 @@ const budgets = [
 export async function measureBudgets(setup: BenchSetup): Promise<Row[]> {
   const config = join(setup.folder, 'prices.json')
   const price = { per_million: { input: 1, output: 4 } }
-  writeFileSync(config, JSON.stringify({ prices: { [`gateway/${model}`]: [price] } }))
+  const metered = { url: '${PARLEY_GATEWAY_URL}', api_key: '${PARLEY_GATEWAY_API_KEY}', metering: 'bytes' }
+  const prices = { [`gateway/${model}`]: [price] }
+  writeFileSync(config, JSON.stringify({ providers: { metered }, prices }))
   const server = await setup.startOursEmpty({ PARLEY_CONFIG: config })
   try {
     const parentKey = await server.printedKey()
@@ -44,6 +46,8 @@ export async function measureBudgets(setup: BenchSetup): Promise<Row[]> {
       await measureChat(setup, requestsOf(false)),
       await measureStream(setup, requestsOf(true)),
       await measureFirstToken(setup, requestsOf(true)),
+      await measureMetering(setup, server, 'gateway', { metering: 'reported', ratio: 1.05 }),
+      await measureMetering(setup, server, 'metered', { metering: 'bytes', ratio: 1.25 }),
       await measureBound('2 MiB of Chinese', '漢'.repeat((2 * 1024 ** 2) / 3), 30),
       await measureBound('100 KiB of English', 'plain text '.repeat(9_310), 0.5),
     ]
@@ -54,7 +58,12 @@ export async function measureBudgets(setup: BenchSetup): Promise<Row[]> {
 }
 
 /** Creates an agent with budgets; returns its key. */
-async function createAgent({ port }: Server, parentKey: string, limits: readonly object[]): Promise<string> {
+async function createAgent(
+  { port }: Server,
+  parentKey: string,
+  limits: readonly object[],
+  yaml = agentYaml,
+): Promise<string> {
   const create = async (path: string, type: string, body: string) => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, {
       method: 'POST',
@@ -65,7 +74,7 @@ async function createAgent({ port }: Server, parentKey: string, limits: readonly
     if (response.status !== 201) throw new BenchFailure(`${path} returned ${response.status}: ${text}`)
     return JSON.parse(text)
   }
-  const agent = await create('/v1/agents', 'application/yaml', agentYaml)
+  const agent = await create('/v1/agents', 'application/yaml', yaml)
   for (const limit of limits)
     await create(
       '/v1/budgets',
@@ -93,6 +102,41 @@ async function measureStream(setup: BenchSetup, contestants: readonly Contestant
   const units = load.connections * load.streamsEach * load.chunks
   const [without = [], within = []] = outcomes.map((outcome) => microsPer(units, outcome))
   return toRow('stream with 4 budgets (bare: without): CPU µs a chunk', without, within, { ratio: 1.05 })
+}
+
+/** Compares streams of an agent with one budget to those of an agent without a budget. */
+async function measureMetering(
+  setup: BenchSetup,
+  server: Server,
+  provider: string,
+  { metering, ratio }: { readonly metering: string; readonly ratio: number },
+): Promise<Row> {
+  const parentKey = await server.printedKey()
+  const yaml = agentYaml.replace(model, `${provider}/${model}`)
+  const keys = [
+    await createAgent(server, parentKey, [], yaml),
+    await createAgent(server, parentKey, budgets.slice(-1), yaml),
+  ]
+  const load = { connections: 50, streamsEach: 2, chunks: 400 }
+  await setup.plan({ chunks: load.chunks, chunksPerWrite: 4, intervalMs: 0 })
+  // With the metering `bytes`, a smaller limit would end the streams early.
+  const requests = keys.map((key) => ({
+    server,
+    request: chatRequest(key, { stream: true, maxTokens: 4_000 }),
+  }))
+  const outcomes = await compare(requests, setup.effort, ({ server: { port }, request }) =>
+    runStreams({ ...load, port, request, limitMs }),
+  )
+  const units = load.connections * load.streamsEach * load.chunks
+  const [without = [], within = []] = outcomes.map((outcome) => microsPer(units, outcome))
+  return toRow(
+    `stream metered by \`${metering}\` (bare: without a budget): CPU µs a chunk`,
+    without,
+    within,
+    {
+      ratio,
+    },
+  )
 }
 
 async function measureFirstToken(setup: BenchSetup, contestants: readonly Contestant[]): Promise<Row> {

@@ -2,14 +2,24 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { boundTokens } from '../../src/budgets/bounds/tokens.ts'
+import { measurePairs } from './budget-pairs.ts'
 import { BenchFailure } from './connection.ts'
 import { runRequests, runStreams } from './load.ts'
 import type { Server } from './processes.ts'
 import { type Row, toRow } from './report.ts'
 import { agentYaml, chatRequest, isCompletion } from './requests.ts'
 import { type Contestant, compare, median } from './rounds.ts'
-import { type BenchSetup, limitMs, model } from './setup.ts'
+import { type BenchSetup, model } from './setup.ts'
 import { microsPer } from './stored-turns.ts'
+
+/** The maximum duration of one turn, in milliseconds. Calls with budgets take longer than others. */
+const limitMs = 120_000
+/** Below this number of rounds, as with `--quick`, each turn makes fewer calls. */
+const MANY_ROUNDS = 20
+
+function countFor({ effort }: BenchSetup, count: number): number {
+  return effort.rounds < MANY_ROUNDS ? count / 4 : count
+}
 
 /** Budgets that no run of the benchmark uses up. Each call reserves in all of them. */
 const budgets = [
@@ -32,7 +42,7 @@ export async function measureBudgets(setup: BenchSetup): Promise<Row[]> {
     const keys = [await createAgent(server, parentKey, []), await createAgent(server, parentKey, budgets)]
     const requestsOf = (stream: boolean): Contestant[] =>
       keys.map((key) => ({ server, request: chatRequest(key, { stream }) }))
-    return [
+    const rows = [
       await measureChat(setup, requestsOf(false)),
       await measureStream(setup, requestsOf(true)),
       await measureFirstToken(setup, requestsOf(true)),
@@ -41,6 +51,7 @@ export async function measureBudgets(setup: BenchSetup): Promise<Row[]> {
       await measureBound('2 MiB of Chinese', '漢'.repeat((2 * 1024 ** 2) / 3), 30),
       await measureBound('100 KiB of English', 'plain text '.repeat(9_310), 0.5),
     ]
+    return [...rows, ...(await measurePairs(countFor(setup, 200)))]
   } finally {
     await server.stop()
   }
@@ -74,7 +85,7 @@ async function createAgent(
 }
 
 async function measureChat(setup: BenchSetup, contestants: readonly Contestant[]): Promise<Row> {
-  const count = 2_000
+  const count = countFor(setup, 2_000)
   const outcomes = await compare(contestants, setup.effort, ({ server: { port }, request }) =>
     runRequests({ port, request, connections: 32, count, isRight: isCompletion, limitMs }),
   )
@@ -83,7 +94,7 @@ async function measureChat(setup: BenchSetup, contestants: readonly Contestant[]
 }
 
 async function measureStream(setup: BenchSetup, contestants: readonly Contestant[]): Promise<Row> {
-  const load = { connections: 50, streamsEach: 2, chunks: 400 }
+  const load = { connections: 50, streamsEach: 2, chunks: countFor(setup, 400) }
   await setup.plan({ chunks: load.chunks, chunksPerWrite: 4, intervalMs: 0 })
   const outcomes = await compare(contestants, setup.effort, ({ server: { port }, request }) =>
     runStreams({ ...load, port, request, limitMs }),
@@ -129,7 +140,7 @@ async function measureMetering(
 }
 
 async function measureFirstToken(setup: BenchSetup, contestants: readonly Contestant[]): Promise<Row> {
-  const load = { connections: 1, streamsEach: 200, chunks: 4 }
+  const load = { connections: 1, streamsEach: countFor(setup, 200), chunks: 4 }
   await setup.plan({ chunks: load.chunks, chunksPerWrite: 1, intervalMs: 0 })
   const outcomes = await compare(contestants, setup.effort, async ({ server: { port }, request }) =>
     median(await runStreams({ ...load, port, request, limitMs })),

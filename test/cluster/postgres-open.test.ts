@@ -130,7 +130,7 @@ describe('PostgreSQL migrations', () => {
       '0002_fail': { up: (on) => on.schema.createTable('a').addColumn('id', 'text').execute() },
     }
     expect(await startupErrorOf(applyPostgresMigrations(db, steps))).toContain(
-      'The migration 0002_fail failed',
+      'Migration 0002_fail failed',
     )
     expect(await query(url, `select tablename from pg_tables where schemaname = 'public'`)).toEqual([])
   })

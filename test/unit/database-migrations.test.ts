@@ -65,7 +65,7 @@ describe('SQLite migrations', () => {
       },
     }
     expect(await startupErrorOf(applyMigrations(connection, db, steps))).toContain(
-      'The migration 0002_fail failed',
+      'Migration 0002_fail failed',
     )
     expect(connection.prepare('select name from sqlite_schema').all()).toEqual([])
     expect(connection.pragma('foreign_keys', { simple: true })).toBe(1)

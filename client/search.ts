@@ -149,7 +149,7 @@ export function parseAdminSearch(raw: RawSearch): AdminSearch {
 
 const fileSorts = ['created', 'name', 'size'] as const
 
-export interface FilesSearch extends RawList<(typeof fileSorts)[number]> {
+interface FilesSearch extends RawList<(typeof fileSorts)[number]> {
   readonly purpose?: string | undefined
 }
 
@@ -159,6 +159,8 @@ export function parseFilesSearch(raw: RawSearch): FilesSearch {
 
 export const channels = ['widget', 'api', 'console'] as const
 export const modes = ['model', 'waiting', 'person'] as const
+export const ratingReasons = ['incorrect', 'incomplete', 'off_topic', 'unsafe', 'too_slow', 'other'] as const
+export const turnReasons = ['max_output_tokens', 'content_filter', 'interrupted', 'taken_over'] as const
 export const turnStatuses = [
   'unanswered',
   'failed',
@@ -177,14 +179,19 @@ export interface ConversationFilters {
   readonly to?: string | undefined
   readonly channel?: (typeof channels)[number] | undefined
   readonly mode?: (typeof modes)[number] | undefined
+  /** The person who answers; `me` for the user. */
+  readonly assignee?: string | undefined
   readonly status?: (typeof turnStatuses)[number] | undefined
   readonly rating?: 'up' | 'down' | undefined
+  /** Why a turn was rated, or ended without a complete answer. */
+  readonly reason?: (typeof ratingReasons)[number] | (typeof turnReasons)[number] | undefined
   readonly tag?: string | undefined
   /** Error code of a failed turn. */
   readonly error?: string | undefined
   readonly tool?: string | undefined
   readonly model?: string | undefined
   readonly version?: number | undefined
+  readonly min_tokens?: number | undefined
   readonly visitor?: string | undefined
 }
 
@@ -199,7 +206,8 @@ const MAX_FILTER_LENGTH = 200
 
 export function parseConversationsSearch(raw: RawSearch): ConversationsSearch {
   const text = (value: unknown) => textOf(value)?.slice(0, MAX_FILTER_LENGTH)
-  const version = Number(raw.version)
+  const count = (value: unknown) =>
+    Number.isSafeInteger(Number(value)) && Number(value) > 0 ? Number(value) : undefined
   return present({
     q: text(raw.q),
     agent: text(raw.agent),
@@ -207,13 +215,16 @@ export function parseConversationsSearch(raw: RawSearch): ConversationsSearch {
     to: dayOf(raw.to),
     channel: oneOf(raw.channel, channels),
     mode: oneOf(raw.mode, modes),
+    assignee: text(raw.assignee),
     status: oneOf(raw.status, turnStatuses),
     rating: oneOf(raw.rating, ['up', 'down'] as const),
+    reason: oneOf(raw.reason, [...ratingReasons, ...turnReasons]),
     tag: text(raw.tag),
     error: text(raw.error),
     tool: text(raw.tool),
     model: text(raw.model),
-    version: Number.isSafeInteger(version) && version > 0 ? version : undefined,
+    version: count(raw.version),
+    min_tokens: count(raw.min_tokens),
     visitor: text(raw.visitor),
     turn: text(raw.turn),
     item: text(raw.item),
@@ -229,7 +240,7 @@ export function parseVisitorsSearch(raw: RawSearch): VisitorsSearch {
   return present({ ...parseList(raw, ['seen'] as const), agent: textOf(raw.agent) })
 }
 
-export interface VisitorSearch {
+interface VisitorSearch {
   /** Id of the erasure whose progress or receipt is shown. */
   readonly erasure?: string | undefined
 }
@@ -238,7 +249,7 @@ export function parseVisitorSearch(raw: RawSearch): VisitorSearch {
   return present({ erasure: textOf(raw.erasure) })
 }
 
-export interface WebhooksSearch {
+interface WebhooksSearch {
   /** True while the dialog that creates a webhook is open. */
   readonly add?: true | undefined
 }
@@ -247,7 +258,7 @@ export function parseWebhooksSearch({ add }: RawSearch): WebhooksSearch {
   return add === true ? { add } : {}
 }
 
-export interface WebhookSearch {
+interface WebhookSearch {
   /** Id of the last delivery on the previous page. */
   readonly after?: string | undefined
 }
@@ -294,7 +305,7 @@ export function parseUploadsSearch(raw: RawSearch): UploadsSearch {
   })
 }
 
-export interface BudgetsSearch {
+interface BudgetsSearch {
   /** True while the dialog that creates a budget is open. */
   readonly add?: true | undefined
 }

@@ -41,6 +41,7 @@ export const actions = [
   'provider.test',
   'price.set',
   'price.delete',
+  'meter.delete',
   'visitor.erase',
   'visitor_secret.rotate',
   'webhook.create',
@@ -110,7 +111,7 @@ export const actionGroups = [
     group: 'shell.providers',
     actions: ['provider.create', 'provider.update', 'provider.delete', 'provider.test'],
   },
-  { group: 'prices.title', actions: ['price.set', 'price.delete'] },
+  { group: 'prices.title', actions: ['price.set', 'price.delete', 'meter.delete'] },
   {
     group: 'audit.webhooks',
     actions: ['webhook.create', 'webhook.update', 'webhook.delete', 'webhook.rotate'],

@@ -10,7 +10,7 @@ import { t } from '../strings/language.ts'
 import { AmountField } from './AmountField.tsx'
 import { type Budget, refreshBudgets } from './queries.ts'
 
-export interface EntryFormProps {
+interface EntryFormProps {
   readonly kind: 'raise' | 'correct'
   readonly budget: Budget
   /** Pseudonym of a visitor or conversation, for a budget with this scope. */

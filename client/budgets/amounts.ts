@@ -48,7 +48,7 @@ export function shareOf({ limit, granted, booked }: Amounts): number {
 /** The share from which the console shows a warning. */
 const NEAR = 0.8
 
-export type Level = 'within' | 'near' | 'usedUp'
+type Level = 'within' | 'near' | 'usedUp'
 
 export function levelOf(amounts: Amounts): Level {
   const share = shareOf(amounts)

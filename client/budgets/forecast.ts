@@ -1,12 +1,12 @@
 /** Predicts when a budget is used up, from what its scope has used recently. */
 
 /** The amount that a scope used on a UTC day (`2026-01-31`). */
-export interface UsedDay {
+interface UsedDay {
   readonly day: string
   readonly amount: number
 }
 
-export interface Spending {
+interface Spending {
   readonly period: 'day' | 'week' | 'month' | 'total'
   /** Unix seconds. */
   readonly startsAt: number

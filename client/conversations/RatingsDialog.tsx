@@ -1,7 +1,7 @@
 /** Shows how visitors and users rated the answers, by day, agent or version. */
 import { Group, SegmentedControl, Stack } from '@mantine/core'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { Fragment, useState } from 'react'
 import { api, type Outputs } from '../api.ts'
 import { type Column, DataTable } from '../components/DataTable.tsx'
 import { Dialog } from '../components/Dialog.tsx'
@@ -10,7 +10,7 @@ import { TextLink } from '../components/text.tsx'
 import { renderDate, renderNumber, renderShare } from '../format.ts'
 import { t } from '../strings/language.ts'
 import { AgentName } from './AgentName.tsx'
-import { nameReason } from './turn/reasons.ts'
+import { nameReason, reasons as reasonCodes } from './turn/reasons.ts'
 
 type Sums = Outputs['conversations']['ratings']['data'][number]
 
@@ -107,7 +107,7 @@ function columnsOf(by: Grouping, rows: readonly Sums[], onClose: () => void): re
       isNumber: true,
       render: ({ up, down }) => renderShare(up / Math.max(1, up + down)),
     },
-    { name: 'conversations.reasons', render: ({ reasons }) => renderReasons(reasons) },
+    { name: 'conversations.reasons', render: (sums) => <Reasons sums={sums} onClose={onClose} /> },
   ]
 }
 
@@ -130,7 +130,33 @@ function BadCount({ sums: { day, agent_id: agent, agent_version: version, down }
   )
 }
 
-function renderReasons(reasons: Sums['reasons']): string {
+/** Links each reason to the conversations, except in the sums of a day. */
+function Reasons({
+  sums: { day, agent_id: agent, agent_version: version, reasons },
+  onClose,
+}: BadCountProps) {
   const sorted = Object.entries(reasons).toSorted(([, one], [, other]) => other - one)
-  return sorted.map(([reason, count]) => `${nameReason(reason)} (${renderNumber(count)})`).join(', ') || '–'
+  if (sorted.length === 0) return '–'
+  const isLinked = day === undefined && agent != null
+  return sorted.map(([name, count], index) => {
+    const text = `${nameReason(name)} (${renderNumber(count)})`
+    const reason = reasonCodes.find((one) => one === name)
+    return (
+      <Fragment key={name}>
+        {index === 0 ? null : ', '}
+        {isLinked && reason !== undefined ? (
+          <TextLink
+            to="/conversations"
+            search={{ agent, reason, ...(version == null ? {} : { version }) }}
+            size="sm"
+            onClick={onClose}
+          >
+            {text}
+          </TextLink>
+        ) : (
+          text
+        )}
+      </Fragment>
+    )
+  })
 }

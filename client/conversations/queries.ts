@@ -15,7 +15,7 @@ export type Conversation = ConversationPage['data'][number]
 export type Turn = Outputs['conversations']['turns']['data'][number]
 export type TurnDetails = Outputs['conversations']['turn']
 export type Rating = Turn['ratings'][number]
-export type ItemPage = Outputs['conversations']['listItems']
+type ItemPage = Outputs['conversations']['listItems']
 export type Item = ItemPage['data'][number]
 export type Note = Outputs['conversations']['listNotes']['data'][number]
 

@@ -1,6 +1,7 @@
 /** Shows the state of an agent's visitor secret, and creates or rotates it. */
-import { Alert, Button, Group, NativeSelect, Stack, Text, Title } from '@mantine/core'
+import { Alert, Anchor, Button, Group, NativeSelect, Stack, Text, Title } from '@mantine/core'
 import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../api.ts'
 import { CodeBlock } from '../components/CopyButton.tsx'
@@ -22,9 +23,27 @@ export function VisitorIdentity({ agentId }: { readonly agentId: string }) {
   const hasSecret = data?.created_at != null
   const action = hasSecret ? t('embed.rotateSecret') : t('embed.createSecret')
   return (
-    <Stack gap="sm" component="section" className="panel" p="md" aria-label={t('embed.identity')}>
+    <Stack
+      gap="sm"
+      component="section"
+      className="panel"
+      p="md"
+      id="visitor-identity"
+      aria-label={t('embed.identity')}
+    >
       <Title order={2}>{t('embed.identity')}</Title>
-      <Text size="sm">{t('embed.identityAbout')}</Text>
+      <Text size="sm">
+        {t('embed.identityAbout')}{' '}
+        <Anchor
+          component={Link}
+          to="/agents/$agentId"
+          params={{ agentId } as never}
+          hash="section-visitors"
+          size="sm"
+        >
+          {t('embed.openIdentityFields')}
+        </Anchor>
+      </Text>
       {data === undefined ? (
         error === null ? (
           <Loading what="visitorSecret" rows={1} height={20} />

@@ -11,6 +11,7 @@ import { ListView } from '../components/list/ListView.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { Empty } from '../components/QueryStates.tsx'
 import { Status } from '../components/Status.tsx'
+import { renderMoment } from '../format.ts'
 import { changeSearch, priceSources } from '../search.ts'
 import { Icon } from '../shell/icons.tsx'
 import { showDone } from '../shell/toast.tsx'
@@ -36,6 +37,7 @@ export function PricesPage() {
 type Doing =
   | { readonly what: 'set'; readonly price?: Price }
   | { readonly what: 'remove'; readonly price: Price }
+  | { readonly what: 'clear'; readonly price: Price }
 
 function Prices() {
   const [doing, setDoing] = useState<Doing>()
@@ -94,7 +96,7 @@ const columns: readonly Column<Price>[] = [
   },
 ]
 
-function ModelName({ model, source, unpriced_requests: count }: Price) {
+function ModelName({ model, source, unpriced_requests: count, meter }: Price) {
   return (
     <Stack gap={0} className="price-model">
       <Text span size="sm" fw={500}>
@@ -105,6 +107,11 @@ function ModelName({ model, source, unpriced_requests: count }: Price) {
           {t('prices.unpricedRequests', { count })}
         </Text>
       ) : null}
+      {meter === null ? null : (
+        <Text span size="xs">
+          <Status tone="warn">{t('prices.meteredUntil', { time: renderMoment(meter.until) })}</Status>
+        </Text>
+      )}
     </Stack>
   )
 }
@@ -154,6 +161,9 @@ function PriceMenuItems({ price, setDoing }: PriceMenuProps) {
       >
         {t('admin.viewAuditLog')}
       </Menu.Item>
+      {price.meter === null ? null : (
+        <Menu.Item onClick={() => setDoing({ what: 'clear', price })}>{t('prices.clearMeterMenu')}</Menu.Item>
+      )}
       {isOwn ? (
         <Menu.Item c="var(--bad)" onClick={() => setDoing({ what: 'remove', price })}>
           {t('prices.removeMenu')}
@@ -182,6 +192,11 @@ function PriceDialogs({
     await api.prices.remove.mutate({ provider: price.provider, model: price.model })
     await done(t('prices.removed'))
   }
+  const clear = async () => {
+    if (price === undefined) return
+    await api.meters.delete.mutate({ provider: price.provider, model: price.model })
+    await done(t('prices.meterCleared'))
+  }
   return (
     <>
       <Dialog
@@ -208,6 +223,15 @@ function PriceDialogs({
         isDangerous
       >
         {t('prices.removeLoss')}
+      </ConfirmDialog>
+      <ConfirmDialog
+        title={t('prices.clearMeterNamed', { name })}
+        isOpen={doing?.what === 'clear'}
+        onClose={onClose}
+        onConfirm={clear}
+        action={t('prices.clearMeter')}
+      >
+        {t('prices.clearMeterEffect')}
       </ConfirmDialog>
     </>
   )

@@ -69,7 +69,7 @@ function readUsage(search: UsageSearch, { from, to }: Days) {
 }
 
 /** The value in the address that selects calls without an agent, because the address omits empty values. */
-export const NO_AGENT = 'none'
+const NO_AGENT = 'none'
 
 export function toAgentFilter(agent: string | undefined): string | undefined {
   return agent === NO_AGENT ? '' : agent
@@ -181,7 +181,7 @@ export function daysOf({ range = '30', from, to }: UsageSearch, nowMs = Date.now
 }
 
 /** Returns the days of the preceding period of the same length. */
-export function previousDays({ from, to }: Days): Days {
+function previousDays({ from, to }: Days): Days {
   const count = countDays({ from, to })
   return { from: toDay(Date.parse(from) - count * DAY_MS), to: toDay(Date.parse(from) - DAY_MS) }
 }

@@ -22,7 +22,7 @@ export const eventTypes = [
 type Unlisted = Exclude<EventType, (typeof eventTypes)[number]>
 const hasAll: [Unlisted] extends [never] ? true : never = true
 
-export function isEventType(type: string): type is EventType {
+function isEventType(type: string): type is EventType {
   return hasAll && eventTypes.some((one) => one === type)
 }
 

@@ -30,7 +30,7 @@ const BATCH = 20
 type ListDeps = Pick<Dependencies, 'db'> & { readonly agents: AgentDirectory }
 
 /** `order` defaults to `desc`, and `sort` to `created`, which lists the newest agents first. */
-export interface ListRequest {
+interface ListRequest {
   readonly limit?: number | undefined
   readonly after?: string | undefined
   readonly before?: string | undefined

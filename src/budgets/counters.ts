@@ -58,7 +58,7 @@ export async function bookMovedUsage(
 }
 
 /** The booked and reserved amount of a budget for its subject in a period, and its current grants. */
-export interface CounterAmounts extends CounterKey {
+interface CounterAmounts extends CounterKey {
   readonly used: bigint
   readonly granted: bigint
 }

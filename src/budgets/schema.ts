@@ -23,7 +23,7 @@ export const Amount = z
 export type Amount = z.infer<typeof Amount>
 
 /** Like `Amount`, but may be negative. */
-export const SignedAmount = Amount.meta({ description: `${described} May be negative.` })
+const SignedAmount = Amount.meta({ description: `${described} May be negative.` })
 
 /** Returns tokens, or nano-dollars. @throws ServiceError `invalid_value` */
 export function parseAmount(amount: Amount, unit: Unit, param: string, isSigned = false): number {

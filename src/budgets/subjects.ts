@@ -3,7 +3,7 @@ import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import type { Database } from '../db/database.ts'
 import type { Sealer } from '../lib/sealer.ts'
 
-export type SubjectKind = 'visitor' | 'conversation'
+type SubjectKind = 'visitor' | 'conversation'
 
 const PURPOSE = 'parley budget subjects'
 const KEY_BYTES = 32

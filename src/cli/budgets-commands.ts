@@ -43,6 +43,19 @@ export function addBudgetsCommands(budgets: Command): void {
     .description('delete a budget with its counters, grants and adjustments')
     .option('--yes', 'confirm the deletion')
     .action(async (id, options) => (await load()).remove(id, options))
+  addMetersCommands(
+    budgets.command('meters').description('list and clear the models whose answers budgets measure in bytes'),
+  )
+}
+
+function addMetersCommands(meters: Command): void {
+  const load = () => import('./commands/budgets/meters.ts')
+  withJson(meters.command('list'))
+    .description('list the models that exceeded a bound in the last 24 hours')
+    .action(async ({ json }) => (await load()).list(json))
+  withJson(meters.command('clear <model>'))
+    .description('trust the usage of a model again, such as far/my-model')
+    .action(async (model, { json }) => (await load()).clear(model, json))
 }
 
 const ownerHelp = `

@@ -270,6 +270,7 @@ function addConversationsCommands(conversations: Command): void {
       .option('--search <words>', 'only conversations with a message that contains these words')
       .option('--channel <name>', 'only conversations from this channel: widget, api or console')
       .option('--mode <mode>', 'only conversations in this mode: model, waiting or person')
+      .option('--assignee <name>', 'only conversations that this person answers')
       .option('--visitor <id>', 'only conversations of this visitor')
       .option('--tag <tag>', 'only conversations with this tag')
       .option('--rating <value>', 'only conversations with a turn that has this rating: up or down')

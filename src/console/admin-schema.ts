@@ -193,6 +193,7 @@ const AuditEvent = z
       'user',
       'provider',
       'price',
+      'model',
       'webhook',
       'budget',
       'visitor',

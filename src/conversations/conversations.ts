@@ -92,7 +92,7 @@ export class Conversations {
   private readonly storeHealth: StoreHealth
   private readonly sweeping: NodeJS.Timeout
   private stopMaintenance = async () => {}
-  private isClosed = false
+  private readonly closing = new AbortController()
 
   constructor(deps: Dependencies) {
     const { clock, random, bus, config } = deps
@@ -281,7 +281,7 @@ export class Conversations {
    */
   async sweep(isStart: boolean): Promise<void> {
     const { clock, log, metrics } = this.deps
-    if (this.isClosed) return
+    if (this.closing.signal.aborted) return
     const sweeper = { owner: this.owner, isOnly: isStart, nowSeconds: unixSeconds(clock) }
     try {
       await endAbandonedTurns(this.storage, sweeper, (turn) => {
@@ -302,7 +302,7 @@ export class Conversations {
 
   /** Stops all turns and stores what they have produced, if the store allows that in time. */
   async close(): Promise<void> {
-    this.isClosed = true
+    this.closing.abort()
     clearInterval(this.sweeping)
     await this.stopMaintenance()
     const turns = [...this.running.values()]
@@ -358,6 +358,7 @@ export class Conversations {
     const isStored = await turn.accepted.promise
     // The cached sum does not include this turn.
     getUsed()?.add(inputSizeOf(plan) + turn.log.bytes)
+    const about = { ...plan, conversationId, turnId: turn.id }
     if (await this.stoppedTurns.hasStored(turn.id)) this.deps.metrics.turnEnded('cancelled')
     else if (isStored && end.stopped !== 'lost') {
       const status = await this.writer.end(turn.id, {
@@ -366,7 +367,7 @@ export class Conversations {
         failureCode: failure?.code,
         keepSeconds: plan.keepSeconds,
         nowSeconds: unixSeconds(this.deps.clock),
-        deliveries: await prepareFailed(this.deps.webhooks, { ...plan, conversationId }, turn.id, failure),
+        deliveries: await prepareFailed(this.deps, about, failure, this.closing.signal),
       })
       if (status !== undefined) this.deps.metrics.turnEnded(status)
     }

@@ -16,6 +16,7 @@ import {
   NoteReference,
   Tags,
 } from './admin/schema.ts'
+import { personOf } from './handover/requests.ts'
 import { findRatedTurn, rateTurn, readRatings, unrateTurn } from './ratings/ratings.ts'
 import {
   Rating,
@@ -70,6 +71,14 @@ const tagsBody = { bodySchema: Tags.omit({ conversation_id: true }).meta({ id: '
 const noteBody = { bodySchema: NewNote.omit({ conversation_id: true }).meta({ id: 'NewConversationNote' }) }
 const ratingBody = { bodySchema: RatingInput.omit({ turn_id: true }).meta({ id: 'NewRating' }) }
 
+/** Replaces `me` in the filter `assignee`. */
+function withAssignee<Query extends ConversationExportQuery>(
+  context: { readonly caller: ParentCaller },
+  query: Query,
+): Query {
+  return query.assignee === 'me' ? { ...query, assignee: personOf(context, undefined).assignee } : query
+}
+
 const { query, mutation } = operationsOf<OperationsDependencies>()('Conversations', { callers: ['parent'] })
 
 export const conversationsOperations = {
@@ -96,7 +105,8 @@ export const conversationsOperations = {
     },
     input: ConversationListQuery,
     output: ConversationList,
-    run: ({ context: { deps, caller }, input }) => listConversations(deps, caller.tenantId, input),
+    run: ({ context, input }) =>
+      listConversations(context.deps, context.caller.tenantId, withAssignee(context, input)),
   }),
 
   export: query({
@@ -112,7 +122,12 @@ export const conversationsOperations = {
     input: ConversationExportQuery,
     output: z.never(),
     run: ({ context, input }) =>
-      exportConversations(context.deps, actorOf(context), context.caller.tenantId, input),
+      exportConversations(
+        context.deps,
+        actorOf(context),
+        context.caller.tenantId,
+        withAssignee(context, input),
+      ),
   }),
 
   ratings: query({

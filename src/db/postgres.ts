@@ -253,7 +253,7 @@ const AREA_CONNECTIONS = 7
 const STALLED_MS = 2_000
 const MOST_WAIT_MS = 10_000
 
-export interface Areas {
+interface Areas {
   dbFor(area: string): Database
   /** Returns the number of statements and transactions that are waiting for a connection in their area. */
   countWaiting(): number

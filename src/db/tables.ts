@@ -157,6 +157,7 @@ export interface AuditEventTable {
     | 'visitor'
     | 'budget'
     | 'price'
+    | 'model'
   target_id: string
   tenant: string | null
   /** The request id of the response; null for a command. */

@@ -47,6 +47,7 @@ export const auditActions = [
   'provider.test',
   'price.set',
   'price.delete',
+  'meter.delete',
   'visitor.erase',
   'visitor_secret.rotate',
   'webhook.create',
@@ -69,6 +70,7 @@ export interface AuditEvent {
       | 'user'
       | 'provider'
       | 'price'
+      | 'model'
       | 'webhook'
       | 'visitor'
       | 'budget'

@@ -46,7 +46,7 @@ export interface MintedToken {
 
 const ID_LENGTH = 24
 const PREFIX = 'vst_'
-export const VISITOR_PREFIX = 'vis_'
+const VISITOR_PREFIX = 'vis_'
 const LIFETIME_SECONDS = 30 * 86_400
 const KEY_BYTES = 32
 const KEY_PURPOSE = 'parley visitor token key'
@@ -123,7 +123,7 @@ function bodyOf(visitorId: string, expiresAt: number): string {
   return `${PREFIX}${visitorId.slice(VISITOR_PREFIX.length)}.${expiresAt}`
 }
 
-export function toAnonymous(id: string, agentId: string): CallVisitor {
+function toAnonymous(id: string, agentId: string): CallVisitor {
   return { id, kind: 'anonymous', issuer: agentId, subject: id, email: null, name: null, claims: {} }
 }
 

@@ -8,13 +8,13 @@ export interface ModelName {
   readonly model: string
 }
 
-export interface AllowedModel {
+interface AllowedModel {
   readonly provider: string
   readonly model: string | null
 }
 
 /** A model that answers new turns when a budget is used up to `at` percent. */
-export interface DegradeStep {
+interface DegradeStep {
   readonly at: number
   readonly to: ModelName
 }

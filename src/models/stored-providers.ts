@@ -31,7 +31,7 @@ export interface ProviderDeps {
   readonly sealer: Sealer
 }
 
-export interface ProviderFields {
+interface ProviderFields {
   readonly kind: 'gateway' | 'local'
   readonly base_url: string
   /** Undefined keeps the stored key; null removes it. */

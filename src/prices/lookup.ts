@@ -10,7 +10,7 @@ export interface PriceBook {
   find(provider: string, model: string, atMs: number): FoundPrice | undefined
 }
 
-export interface FoundPrice extends PriceInForce {
+interface FoundPrice extends PriceInForce {
   /**
    * The day (UTC) on which the price was set or confirmed: that of the price list, of the override, or of the
    * entry's `since`. Null if the configuration does not state it, and for free models.

@@ -29,7 +29,7 @@ export interface BackendModel {
   readonly inputs?: readonly string[]
 }
 
-export type UnknownOutcome = 'book' | 'release'
+type UnknownOutcome = 'book' | 'release'
 
 /** The measure of answers in budgets: the reported usage, or their bytes. */
 export type Metering = 'reported' | 'bytes'

@@ -8,7 +8,7 @@ import type { Subscriber } from './coordination-store.ts'
  * reason and an artifact id; `turn`, the id of a turn or a conversation; `conversation`, the ids of a
  * tenant and a conversation; `cancel-turn` and `read-turn`, a turn id. A `jobs` message is empty, and all others contain an artifact id.
  */
-export const topics = [
+const topics = [
   'forget',
   'artifact',
   'stop-upload',

@@ -4,6 +4,7 @@
 import { agentsOperations } from '../agents/operations.ts'
 import { artifactsOperations } from '../artifacts/operations.ts'
 import { uploadPaths } from '../artifacts/tus-openapi.ts'
+import { meterOperations } from '../budgets/meter-operations.ts'
 import { budgetsOperations } from '../budgets/operations.ts'
 import { chatOperations } from '../chat/operations.ts'
 import { adminOperations } from '../console/admin-operations.ts'
@@ -37,6 +38,7 @@ const api = {
   embeddings: embeddingsOperations,
   keys: keysOperations,
   manager: managerOperations,
+  meters: meterOperations,
   models: modelsOperations,
   prices: priceOperations,
   providers: providersOperations,

@@ -91,7 +91,7 @@ export function redactInLogs(secret: string): void {
 }
 
 /** Redacts the given secrets, and everything that looks like a secret, in a log line. */
-export function createRedaction(secrets: readonly string[]): (line: string) => string {
+function createRedaction(secrets: readonly string[]): (line: string) => string {
   const all = toPattern(secrets)
   return (line) => {
     const masked = all === undefined ? line : line.replace(all, '…')

@@ -105,7 +105,7 @@ export function createUsageTracker(
   }
 }
 
-export interface CallStart extends Spender {
+interface CallStart extends Spender {
   readonly requestId: string
   readonly operation: EndedCall['operation']
   readonly provider: string
@@ -140,7 +140,7 @@ interface RecordOptions {
 }
 
 /** The parts of a model's answer that are used to estimate its tokens. */
-export interface Said extends AnswerBytes {
+interface Said extends AnswerBytes {
   /** Undefined for a stream, whose events are counted instead. */
   readonly text: string | null | undefined
   /** Whether the model produced more after the provider had reported the usage. */

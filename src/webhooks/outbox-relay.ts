@@ -11,7 +11,7 @@ import type { OperatorWebhooks } from './operator-webhooks.ts'
 const BATCH = 100
 
 /** An event that is waiting for its deliveries. */
-export interface WaitingEvent {
+interface WaitingEvent {
   readonly id: string
   /** Null for an event that only the operator's webhooks receive. */
   readonly parent_key_id: string | null

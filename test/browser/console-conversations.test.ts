@@ -242,6 +242,8 @@ describe('a conversation', () => {
       'bank.example (evil.example)',
     )
     expect(await answer.locator('img').count()).toBe(0)
+    // Blocks that follow another block have a distance from it.
+    expect(await answer.locator('ul').evaluate((list) => getComputedStyle(list).marginTop)).toBe('8px')
     expect(await page.locator('article[data-author=visitor]').innerText()).toContain('**cot**')
     expect(complaints).toEqual([])
   })

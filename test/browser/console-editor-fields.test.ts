@@ -67,6 +67,41 @@ test('the handover fields write to the definition, show errors, and stay in sync
   expect(complaints).toEqual([])
 })
 
+test('the fields of visitors write to the definition, and are linked with the visitor secret', async () => {
+  const app = await startApp()
+  const { agent_id: id } = await app.createAgent(KEEPER)
+  const { page, complaints } = await openConsole(app, browser, `/agents/${id}/embed`, { width: 1440 })
+  await page.getByRole('link', { name: 'Open the fields in the definition' }).click()
+  const identity = page.getByLabel('Identity of visitors')
+  await identity.selectOption('required')
+  await page.getByRole('textbox', { name: 'Issuer' }).fill('https://shop.example.org')
+  await page.getByRole('textbox', { name: 'Audience' }).fill('shop-chat')
+  const keys = page.getByRole('textbox', { name: 'URL of the public keys' })
+  await keys.fill('no URL')
+  await errorOf(page, 'must be').waitFor()
+  await keys.fill('https://shop.example.org/jwks.json')
+  await page.getByRole('textbox', { name: 'Claims' }).fill('plan\ncountry')
+  await expect.poll(() => page.getByRole('button', { name: 'Save' }).isEnabled()).toBe(true)
+  await page.getByRole('textbox', { name: 'Claims' }).scrollIntoViewIfNeeded()
+  await expectView(page, 'edit-visitors')
+  const jwt = {
+    issuer: 'https://shop.example.org',
+    audience: 'shop-chat',
+    jwksUrl: 'https://shop.example.org/jwks.json',
+  }
+  expect((await save(app, page, id, 2)).visitors).toEqual({
+    identity: 'required',
+    jwt,
+    claims: ['plan', 'country'],
+  })
+  await page.getByRole('link', { name: 'Open the visitor secret' }).click()
+  await page
+    .getByRole('region', { name: 'Visitor identity' })
+    .getByText('This agent has no visitor secret.')
+    .waitFor()
+  expect(complaints).toEqual([])
+})
+
 test('the fields of the chat window turn options on, and hide or change the disclaimer', async () => {
   const app = await startApp()
   const { agent_id: id } = await app.createAgent()

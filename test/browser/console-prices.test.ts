@@ -120,6 +120,24 @@ test('a price can be set for a model that no provider lists, and the table can b
   expect(await listAxeFaults(page)).toEqual([])
 })
 
+test('the page marks models that are metered by bytes, and an administrator clears the metering', async () => {
+  const app = await startPriced()
+  const until = Math.floor(Date.now() / 1000) + 86_400
+  const meter = { provider: 'gateway', model: 'spare', metering: 'bytes', reason: 'output', until } as const
+  app.service.deps.meters.set(meter)
+  await app.service.deps.meters.settled()
+  const { page } = await openConsole(app, browser, '/prices')
+  await rowOf(page, 'spare')
+    .getByText(/^Metered by bytes until /)
+    .waitFor()
+  expect(await listAxeFaults(page)).toEqual([])
+  await openMenuItem(page, 'gateway/spare', 'Clear metering…')
+  await button(page, 'Clear metering').click()
+  await page.getByText('Metering cleared').waitFor()
+  await expect.poll(() => page.getByText(/^Metered by bytes/).count()).toBe(0)
+  expect(app.service.deps.meters.list()).toEqual([])
+})
+
 test('only administrators see the page in the navigation', async () => {
   const app = await startApp({ ...behindProxy, PARLEY_ADMIN_EMAILS: 'root@example.org' })
   const { page } = await openWindow(app, browser, { headers: { 'X-Email': 'ada@example.org' } })

@@ -1,5 +1,7 @@
 /** Tests the `budgets` commands with a running server. */
+import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
+import { openApp } from '../support/app.ts'
 import { runCommandInProcess } from '../support/command.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
 
@@ -92,6 +94,33 @@ test('`budgets set` creates budgets of an agent and of each of its visitors, whi
   const ofVisitors = await read(...set, '--each', 'visitor')
   expect(ofVisitors).toMatchObject({ scope: { type: 'visitor', id: agentId }, booked: null })
   expect((await call('PATCH', `/${ofAgent.id}`, { limit: 1 })).status).toBe(200)
+})
+
+test('`budgets meters` lists and clears models whose answers are measured in bytes', async () => {
+  const folder = await makeFolder()
+  const app = await openApp({ PARLEY_DATA_DIR: join(folder, 'data') })
+  const until = Math.floor(Date.now() / 1000) + 86_400
+  const meter = { provider: 'far', model: 'meta/large', metering: 'bytes', reason: 'output', until } as const
+  app.service.deps.meters.set(meter)
+  await app.service.deps.meters.settled()
+  await app.close()
+  const parley = (...words: string[]) => runCommandInProcess(words, { folder, env: { PORT: '0' } })
+  const time = new Date(until * 1000).toISOString().replace('.000', '')
+  const { stdout } = await parley('budgets', 'meters', 'list')
+  expect(stdout).toMatch(new RegExp(`^MODEL +EXCEEDED +UNTIL\\nfar/meta/large +output +${time}\\n$`))
+  expect(JSON.parse((await parley('budgets', 'meters', 'list', '--json')).stdout)).toEqual([
+    { object: 'model_meter', ...meter },
+  ])
+  const { checks } = JSON.parse((await parley('doctor', '--json')).stdout)
+  const { state, message } = checks.find(({ check }: { check: string }) => check === 'budgets')
+  expect([state, message]).toEqual([
+    'warn',
+    `budgets measure the answers of these models in bytes: far/meta/large until ${time}; each exceeded a bound; \`parley budgets meters clear\` trusts a model again`,
+  ])
+  const cleared = await parley('budgets', 'meters', 'clear', 'far/meta/large')
+  expect(cleared.stdout).toBe('cleared far/meta/large; running servers trust its usage within seconds\n')
+  const again = await parley('budgets', 'meters', 'clear', 'far/meta/large')
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('is not metered by bytes')])
 })
 
 test('`budgets` reports invalid options by name', async () => {

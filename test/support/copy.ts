@@ -102,7 +102,7 @@ async function insertJobs(trx: Kysely<Tables>, count: number): Promise<void> {
 }
 
 /** Returns a UUID that ends with the number. */
-export function toUuid(index: number): string {
+function toUuid(index: number): string {
   return `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`
 }
 

@@ -4,6 +4,7 @@ const api = [
   'admin/*',
   'agents/*',
   'artifacts/{access,bin,console,endings,list,page,serving,status,jobs-events,jobs-hook,jobs-refused,uploads-*}',
+  'budgets/{adjustments,api,budgets,defaults,degrade,degrade-policy,degrade-turns,events,grants,subjects,unpriced,usd,usd-reservations,visitors}',
   'chat/{agent-*,breaker,concurrent-streams,failures,fallbacks,interruptions,models,rpc,stream}',
   'console/{claimed-data,claims,console,cross-site,identity,sign-in}',
   'conversations/{activity,conversations,deletion,diagnostics,handover-calls,inline-data,log,log-export,main-line,ratings,responses,retention,search.property,tool-data,turn-control,turns,unstored}',
@@ -19,7 +20,7 @@ const api = [
   'stored-chat/*',
   'telemetry/health',
   'tools/agents',
-  'usage/{budget-api,budget-defaults,budget-degrade,budget-events,budget-grants,budget-subjects,budget-usd,budgets,calls,costs,embeddings,missing-prices,usage}',
+  'usage/{calls,costs,embeddings,missing-prices,usage}',
   'visitors/*',
   'webhooks/*',
 ]
@@ -28,5 +29,5 @@ const api = [
 export const onPostgres = [
   ...api.map((name) => `test/api/${name}.test.ts`),
   'test/programs/jobs-{conversion,refused}.test.ts',
-  'test/process/{budget-events,uploads-s3,usage-budgets}.test.ts',
+  'test/process/{budget-events,uploads-s3,usage-budgets,visitors-isolated}.test.ts',
 ]

@@ -41,7 +41,7 @@ export function checkLines(output: string): void {
 }
 
 /** Adds a text that later log lines must not contain. */
-export function forbidInLog(text: string): void {
+function forbidInLog(text: string): void {
   // Splits the text at punctuation, because a log line may contain only a part of it.
   const runs = text.match(/[\p{L}\p{N} ,'’_-]+/gu) ?? []
   for (const run of runs) {

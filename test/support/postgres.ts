@@ -123,7 +123,7 @@ export async function startPostgres(): Promise<PostgresServer> {
 }
 
 /** The name of the template database that test databases are copied from. */
-export const TEMPLATE = 'parley_template'
+const TEMPLATE = 'parley_template'
 
 /** Creates the template database with the current schema. */
 export async function createTemplate(server: Pick<PostgresServer, 'urlOf'>): Promise<void> {

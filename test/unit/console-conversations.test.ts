@@ -1,7 +1,13 @@
 /** Tests the console's search highlights, its conversation filters and the timeline of a turn. */
 import { describe, expect, test } from 'vitest'
 import { explain } from '../../client/conversations/explain.ts'
-import { exportAddress, listApplied, toServerFilters } from '../../client/conversations/list/filters.ts'
+import {
+  exportAddress,
+  isView,
+  listApplied,
+  toServerFilters,
+  views,
+} from '../../client/conversations/list/filters.ts'
 import { toSteps } from '../../client/conversations/turn/timeline.ts'
 import { parseConversationsSearch } from '../../client/search.ts'
 import { splitHits } from '../../client/search-hits.ts'
@@ -24,6 +30,16 @@ describe('the highlighted matches', () => {
 })
 
 describe('the conversation filters', () => {
+  test('include the reason, the number of tokens and the person who answers', () => {
+    const search = { reason: 'off_topic', min_tokens: 500, assignee: 'me', mode: 'person' } as const
+    expect(parseConversationsSearch({ ...search, min_tokens: '500' })).toEqual(search)
+    expect(parseConversationsSearch({ reason: 'bored', min_tokens: -1 })).toEqual({})
+    expect(toServerFilters(search)).toEqual(search)
+    const [mine] = views.filter((view) => isView(view, search))
+    expect(mine?.name).toBe('mine')
+    expect(listApplied(search)).toEqual(['reason', 'min_tokens'])
+  })
+
   test('omit values that the server would reject', () => {
     const search = parseConversationsSearch({
       mode: 'waiting',
@@ -85,7 +101,7 @@ test('the timeline of a turn names skipped models, failed attempts, fallbacks an
     ['warn', 'Skipped far/x', 'The model policy does not allow it.'],
     ['active', 'Chose near/m', 'The agent’s model policy names it. The request named x.'],
     ['warn', 'Withheld the tool drop', undefined],
-    ['quiet', 'Sent 12 earlier items', '3 older items exceeded the limit of the definition.'],
+    ['quiet', 'Sent 12 earlier items', '3 older items exceeded the definition’s limit.'],
     ['bad', 'far/x failed', 'Timed out (HTTP 504)'],
     ['good', 'Fell back to near/m', undefined],
     ['bad', 'Called the tool orders', 'The tool returned an error · on an MCP server'],

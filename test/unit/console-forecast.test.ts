@@ -1,6 +1,8 @@
 /** Tests the console's forecast of when a budget is used up. */
 import { describe, expect, test } from 'vitest'
-import { predict, type Spending } from '../../client/budgets/forecast.ts'
+import { predict } from '../../client/budgets/forecast.ts'
+
+type Spending = Parameters<typeof predict>[0]
 
 const DAY = 86_400
 /** 2026-11-11T00:00:00Z */

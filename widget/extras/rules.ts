@@ -28,7 +28,7 @@ export function runRules(
 }
 
 /** A path such as `/rooms/*` also matches everything below it; without paths, every page matches. */
-export function isOnPage(pages: readonly string[] | undefined, path: string): boolean {
+function isOnPage(pages: readonly string[] | undefined, path: string): boolean {
   if (pages === undefined) return true
   return pages.some((page) => (page.endsWith('*') ? path.startsWith(page.slice(0, -1)) : path === page))
 }

@@ -12,6 +12,7 @@ import { FormProvider, LinesField, LongTextField, NumberField, TextField, useFie
 import { type SectionName, sectionId } from './SectionList.tsx'
 import { PageToolsField, ToolsField } from './ToolsField.tsx'
 import type { Check, Draft } from './use-editor.ts'
+import { VisitorFields } from './VisitorFields.tsx'
 
 interface DefinitionFormProps {
   readonly draft: Draft
@@ -57,6 +58,9 @@ export function DefinitionForm({ draft, check }: DefinitionFormProps) {
         </Section>
         <Section name="conversations">
           <ConversationFields />
+        </Section>
+        <Section name="visitors">
+          <VisitorFields />
         </Section>
       </Stack>
     </FormProvider>

@@ -12,6 +12,7 @@ const names = [
   'chatWindow',
   'attachments',
   'conversations',
+  'visitors',
 ] as const
 
 export type SectionName = (typeof names)[number]

@@ -4,7 +4,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../../api.ts'
 import { Failed, Loading } from '../../components/QueryStates.tsx'
-import { Ago } from '../../components/text.tsx'
+import { Ago, TextLink } from '../../components/text.tsx'
 import { problemOf } from '../../failure.ts'
 import { Icon } from '../../shell/icons.tsx'
 import { showProblem } from '../../shell/toast.tsx'
@@ -48,7 +48,9 @@ function Tags({ conversation: { id, parley } }: { readonly conversation: Convers
         <ul className="tags">
           {tags.map((tag) => (
             <li key={tag} className="desk-chip">
-              <bdi>{tag}</bdi>
+              <TextLink to="/conversations" search={{ tag }} size="xs">
+                <bdi>{tag}</bdi>
+              </TextLink>
               <CloseButton
                 size="xs"
                 aria-label={t('conversations.removeTag', { tag })}

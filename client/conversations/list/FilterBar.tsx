@@ -94,6 +94,7 @@ function AppliedFilters({ search, onChange }: FilterProps) {
     const value = String(search[name])
     if (name === 'agent') return names?.get(value) ?? value
     if (name === 'from' || name === 'to') return renderDate(Date.parse(`${value}T00:00:00`) / 1_000)
+    if (name === 'assignee' && value === 'me') return t('conversations.assigneeMe')
     return nameChoice(name, value) ?? value
   }
   const without = (cleared: readonly (keyof ConversationFilters)[]) =>

@@ -2,10 +2,18 @@
 import { Group, NativeSelect, Stack, TextInput } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import { AgentSelect } from '../../agents/AgentSelect.tsx'
-import { type ConversationFilters, channels, modes, turnStatuses } from '../../search.ts'
+import {
+  type ConversationFilters,
+  channels,
+  modes,
+  ratingReasons,
+  turnReasons,
+  turnStatuses,
+} from '../../search.ts'
 import type { PlainKey } from '../../strings/catalogue.ts'
 import { t } from '../../strings/language.ts'
-import { type FilterProps, textFilters } from './filters.ts'
+import { reasonNames } from '../turn/reasons.ts'
+import { type FilterProps, numberFilters, textFilters } from './filters.ts'
 
 type Filter = keyof ConversationFilters
 
@@ -16,13 +24,16 @@ export const filterLabels = {
   to: 'conversations.to',
   channel: 'conversations.channel',
   mode: 'conversations.answeredBy',
+  assignee: 'conversations.assignee',
   status: 'conversations.turnStatus',
   rating: 'conversations.rating',
+  reason: 'conversations.reason',
   tag: 'conversations.tag',
   tool: 'conversations.tool',
   error: 'conversations.errorCode',
   model: 'conversations.modelName',
   version: 'conversations.version',
+  min_tokens: 'conversations.minTokens',
   visitor: 'conversations.visitorId',
 } as const satisfies Record<Filter, PlainKey>
 
@@ -47,6 +58,13 @@ const choices = {
     completed: 'conversations.completed',
   },
   rating: { up: 'conversations.ratedUp', down: 'conversations.ratedDown' },
+  reason: {
+    ...reasonNames,
+    max_output_tokens: 'conversations.reasonTokens',
+    content_filter: 'conversations.reasonFilter',
+    interrupted: 'conversations.reasonInterrupted',
+    taken_over: 'conversations.reasonTakenOver',
+  },
 } as const
 
 /** Returns the name of a filter's choice; undefined for filters without a fixed list. */
@@ -61,6 +79,7 @@ const selects = [
   ['status', turnStatuses],
   ['mode', modes],
   ['rating', ['up', 'down']],
+  ['reason', [...ratingReasons, ...turnReasons]],
   ['channel', channels],
 ] as const
 
@@ -103,13 +122,16 @@ export function FilterForm({ search, onChange }: FilterProps) {
             onChange={(value) => onChange({ [name]: value === '' ? undefined : value })}
           />
         ))}
-        <TextFilter
-          label={t(filterLabels.version)}
-          value={search.version === undefined ? '' : String(search.version)}
-          onChange={(value) =>
-            onChange({ version: Number(value) > 0 ? Math.floor(Number(value)) : undefined })
-          }
-        />
+        {numberFilters.map((name) => (
+          <TextFilter
+            key={name}
+            label={t(filterLabels[name])}
+            value={search[name] === undefined ? '' : String(search[name])}
+            onChange={(value) =>
+              onChange({ [name]: Number(value) > 0 ? Math.floor(Number(value)) : undefined })
+            }
+          />
+        ))}
       </div>
     </Stack>
   )

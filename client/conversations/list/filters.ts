@@ -46,7 +46,9 @@ export interface FilterProps {
   readonly onChange: (changes: ConversationsSearch) => void
 }
 
-type ViewFilters = Pick<ConversationFilters, 'mode' | 'status' | 'rating'>
+type ViewFilters = Pick<ConversationFilters, 'mode' | 'assignee' | 'status' | 'rating'>
+
+const viewFilters = ['mode', 'assignee', 'status', 'rating'] as const satisfies (keyof ViewFilters)[]
 
 export interface View {
   readonly name: string
@@ -59,6 +61,7 @@ export const views: readonly View[] = [
   { name: 'all', label: 'conversations.all', filters: {} },
   { name: 'waiting', label: 'conversations.waiting', filters: { mode: 'waiting' } },
   { name: 'person', label: 'conversations.withPerson', filters: { mode: 'person' } },
+  { name: 'mine', label: 'conversations.mine', filters: { mode: 'person', assignee: 'me' } },
   { name: 'unanswered', label: 'conversations.unanswered', filters: { status: 'unanswered' } },
   { name: 'failed', label: 'conversations.failed', filters: { status: 'failed' } },
   { name: 'down', label: 'conversations.ratedDown', filters: { rating: 'down' } },
@@ -66,16 +69,19 @@ export const views: readonly View[] = [
 
 /** Returns whether the filters are exactly those of the view, apart from filters that views do not set. */
 export function isView({ filters }: View, search: ConversationFilters): boolean {
-  return search.mode === filters.mode && search.status === filters.status && search.rating === filters.rating
+  return viewFilters.every((name) => search[name] === filters[name])
 }
 
 /** Returns the changes of the address that select a view. */
 export function changesOf({ filters }: View): ConversationsSearch {
-  return { mode: undefined, status: undefined, rating: undefined, ...filters }
+  return { mode: undefined, assignee: undefined, status: undefined, rating: undefined, ...filters }
 }
 
 /** The filters with a text field, in the order of the form. */
-export const textFilters = ['tag', 'tool', 'error', 'model', 'visitor'] as const
+export const textFilters = ['assignee', 'tag', 'tool', 'error', 'model', 'visitor'] as const
+
+/** The filters with a field for a whole number. */
+export const numberFilters = ['version', 'min_tokens'] as const
 
 /** Returns the filters that the user can remove one by one, except those of the current view. */
 export function listApplied(search: ConversationsSearch): (keyof ConversationFilters)[] {

@@ -30,6 +30,14 @@ export function WhyPanel({ turn }: { readonly turn: Turn }) {
       {problem === undefined ? null : (
         <p className="why-problem" data-status={turn.status}>
           {problem}
+          {turn.error_code === null ? null : (
+            <>
+              {' '}
+              <TextLink to="/conversations" search={{ error: turn.error_code }} size="xs">
+                {t('conversations.sameError')}
+              </TextLink>
+            </>
+          )}
         </p>
       )}
       {isRunning(turn) ? <p className="side-empty">{t('conversations.whyRunning')}</p> : null}

@@ -5,7 +5,7 @@ import type { Rating } from '../queries.ts'
 
 type Reason = NonNullable<Rating['reason']>
 
-const names = {
+export const reasonNames = {
   incorrect: 'conversations.reasonIncorrect',
   incomplete: 'conversations.reasonIncomplete',
   off_topic: 'conversations.reasonOffTopic',
@@ -14,10 +14,10 @@ const names = {
   other: 'conversations.reasonOther',
 } as const satisfies Record<Reason, PlainKey>
 
-export const reasons = Object.keys(names) as Reason[]
+export const reasons = Object.keys(reasonNames) as Reason[]
 
 /** Returns the name of a reason. Returns an unknown reason unchanged. */
 export function nameReason(reason: string): string {
   const known = reasons.find((one) => one === reason)
-  return known === undefined ? reason : t(names[known])
+  return known === undefined ? reason : t(reasonNames[known])
 }

@@ -65,4 +65,6 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': 'تم تعيين السعر',
   'price.delete': 'تم حذف السعر',
   'target.price': 'سعر',
+  'meter.delete': 'تم إلغاء القياس',
+  'target.model': 'نموذج',
 }

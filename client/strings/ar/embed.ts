@@ -131,6 +131,7 @@ export const embed: AreaTranslation<typeof english> = {
   keyOnly: 'مفتاح الوكيل، للدردشة فقط. لا تُرسل التعليمات إلى الصفحة أبدًا.',
   identity: 'هوية الزوار',
   identityAbout: 'يوقّع خادمك بهذا السر هوية الزائر. لا يسري إلا إذا حدّد التعريف visitors.identity.',
+  openIdentityFields: 'فتح الحقول في التعريف',
   noSecret: 'ليس لهذا الوكيل سر للزوار.',
   secretCreated: 'أُنشئ السر {when}.',
   previousSecret: 'السر السابق صالح حتى {when}.',

@@ -18,6 +18,13 @@ export const prices: AreaTranslation<typeof english> = {
   removeLoss:
     'ستُحسب تكلفة الاستدعاءات الجديدة وفق الإعدادات أو قائمة الأسعار. إذا لم يكن للنموذج سعر في أيٍّ منهما، فلن تكون لاستدعاءاته تكلفة.',
   removed: 'تمت إزالة السعر',
+  meteredUntil: 'يُقاس بالبايت حتى {time}',
+  clearMeter: 'إلغاء القياس',
+  clearMeterMenu: 'إلغاء القياس…',
+  clearMeterNamed: 'إلغاء قياس {name}',
+  clearMeterEffect:
+    'تُحسب الطلبات الجديدة وفق الاستخدام الذي يبلّغ عنه المزوّد. إذا تجاوز النموذج حدًا مرة أخرى، تُقاس إجاباته بالبايت من جديد.',
+  meterCleared: 'تم إلغاء القياس',
   provider: 'المزوّد',
   model: 'النموذج',
   choose: 'اختر مزوّدًا',

@@ -65,4 +65,6 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': 'Preis festgelegt',
   'price.delete': 'Preis gelöscht',
   'target.price': 'Preis',
+  'meter.delete': 'Messung aufgehoben',
+  'target.model': 'Modell',
 }

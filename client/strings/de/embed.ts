@@ -136,6 +136,7 @@ export const embed: AreaTranslation<typeof english> = {
   identity: 'Identität der Besucher',
   identityAbout:
     'Ihr Server signiert mit diesem Secret, wer ein Besucher ist. Es wirkt nur, wenn die Definition visitors.identity setzt.',
+  openIdentityFields: 'Felder in der Definition öffnen',
   noSecret: 'Dieser Agent hat kein Besucher-Secret.',
   secretCreated: 'Secret erstellt {when}.',
   previousSecret: 'Das vorherige Secret gilt bis {when}.',

@@ -18,6 +18,13 @@ export const prices: AreaTranslation<typeof english> = {
   removeLoss:
     'Neue Aufrufe kosten dann, was die Konfiguration oder die Preisliste angibt. Haben beide keinen Preis für das Modell, haben seine Aufrufe keine Kosten.',
   removed: 'Preis entfernt',
+  meteredUntil: 'Bis {time} nach Bytes gemessen',
+  clearMeter: 'Messung aufheben',
+  clearMeterMenu: 'Messung aufheben…',
+  clearMeterNamed: 'Messung von {name} aufheben',
+  clearMeterEffect:
+    'Neue Aufrufe zählen wieder nach der Nutzung, die der Anbieter meldet. Überschreitet das Modell erneut eine Grenze, werden seine Antworten wieder nach Bytes gemessen.',
+  meterCleared: 'Messung aufgehoben',
   provider: 'Anbieter',
   model: 'Modell',
   choose: 'Anbieter auswählen',

@@ -62,4 +62,6 @@ export const audit = {
   'price.set': 'Price set',
   'price.delete': 'Price deleted',
   'target.price': 'price',
+  'meter.delete': 'Metering cleared',
+  'target.model': 'model',
 } as const

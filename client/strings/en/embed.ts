@@ -131,6 +131,7 @@ export const embed = {
   identity: 'Visitor identity',
   identityAbout:
     'Your server signs with this secret who a visitor is. It has an effect only if the definition sets visitors.identity.',
+  openIdentityFields: 'Open the fields in the definition',
   noSecret: 'This agent has no visitor secret.',
   secretCreated: 'Secret created {when}.',
   previousSecret: 'The previous secret is valid until {when}.',

@@ -15,6 +15,13 @@ export const prices = {
   removeLoss:
     'New calls will use the price from the configuration or the price list. If neither has one, the cost of new calls is unknown.',
   removed: 'Price removed',
+  meteredUntil: 'Metered by bytes until {time}',
+  clearMeter: 'Clear metering',
+  clearMeterMenu: 'Clear metering…',
+  clearMeterNamed: 'Clear the metering of {name}',
+  clearMeterEffect:
+    'New calls are counted by the usage that the provider reports. If the model exceeds a bound again, its answers are metered by bytes again.',
+  meterCleared: 'Metering cleared',
   provider: 'Provider',
   model: 'Model',
   choose: 'Choose a provider',

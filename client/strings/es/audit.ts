@@ -65,4 +65,6 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': 'Precio establecido',
   'price.delete': 'Precio eliminado',
   'target.price': 'precio',
+  'meter.delete': 'Medición quitada',
+  'target.model': 'modelo',
 }

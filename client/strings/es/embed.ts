@@ -139,6 +139,7 @@ export const embed: AreaTranslation<typeof english> = {
   identity: 'Identidad de los visitantes',
   identityAbout:
     'Tu servidor firma con este secreto quién es un visitante. Solo tiene efecto si la definición establece visitors.identity.',
+  openIdentityFields: 'Abrir los campos de la definición',
   noSecret: 'Este agente no tiene secreto de visitantes.',
   secretCreated: 'Secreto creado {when}.',
   previousSecret: 'El secreto anterior es válido hasta {when}.',

@@ -18,6 +18,13 @@ export const prices: AreaTranslation<typeof english> = {
   removeLoss:
     'Las llamadas nuevas costarán lo que indique la configuración o la lista de precios. Si ninguna tiene un precio para el modelo, sus llamadas no tendrán coste.',
   removed: 'Precio quitado',
+  meteredUntil: 'Medido en bytes hasta {time}',
+  clearMeter: 'Quitar medición',
+  clearMeterMenu: 'Quitar medición…',
+  clearMeterNamed: 'Quitar la medición de {name}',
+  clearMeterEffect:
+    'Las nuevas llamadas se cuentan según el uso que informa el proveedor. Si el modelo vuelve a superar un límite, sus respuestas se miden de nuevo en bytes.',
+  meterCleared: 'Medición quitada',
   provider: 'Proveedor',
   model: 'Modelo',
   choose: 'Elija un proveedor',

@@ -65,4 +65,6 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': 'Prix défini',
   'price.delete': 'Prix supprimé',
   'target.price': 'prix',
+  'meter.delete': 'Mesure levée',
+  'target.model': 'modèle',
 }

@@ -139,6 +139,7 @@ export const embed: AreaTranslation<typeof english> = {
   identity: 'Identité des visiteurs',
   identityAbout:
     'Votre serveur signe l’identité d’un visiteur avec ce secret. Il n’a d’effet que si la définition contient visitors.identity.',
+  openIdentityFields: 'Ouvrir les champs de la définition',
   noSecret: 'Cet agent n’a pas de secret des visiteurs.',
   secretCreated: 'Secret créé {when}.',
   previousSecret: 'Le secret précédent est valable jusqu’au {when}.',

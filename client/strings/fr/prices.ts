@@ -18,6 +18,13 @@ export const prices: AreaTranslation<typeof english> = {
   removeLoss:
     'Les nouveaux appels coûteront alors ce qu’indique la configuration ou la liste de prix. Si aucune des deux n’a de prix pour le modèle, ses appels n’ont pas de coût.',
   removed: 'Prix retiré',
+  meteredUntil: 'Mesuré en octets jusqu’au {time}',
+  clearMeter: 'Lever la mesure',
+  clearMeterMenu: 'Lever la mesure…',
+  clearMeterNamed: 'Lever la mesure de {name}',
+  clearMeterEffect:
+    'Les nouveaux appels sont comptés selon l’utilisation que le fournisseur indique. Si le modèle dépasse de nouveau une limite, ses réponses sont de nouveau mesurées en octets.',
+  meterCleared: 'Mesure levée',
   provider: 'Fournisseur',
   model: 'Modèle',
   choose: 'Choisissez un fournisseur',

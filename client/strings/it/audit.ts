@@ -65,4 +65,6 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': 'Prezzo impostato',
   'price.delete': 'Prezzo eliminato',
   'target.price': 'prezzo',
+  'meter.delete': 'Misurazione rimossa',
+  'target.model': 'modello',
 }

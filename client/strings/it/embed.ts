@@ -136,6 +136,7 @@ export const embed: AreaTranslation<typeof english> = {
   identity: 'Identità dei visitatori',
   identityAbout:
     'Il tuo server firma con questo segreto chi è un visitatore. Ha effetto solo se la definizione imposta visitors.identity.',
+  openIdentityFields: 'Apri i campi della definizione',
   noSecret: 'Questo agente non ha un segreto dei visitatori.',
   secretCreated: 'Segreto creato {when}.',
   previousSecret: 'Il segreto precedente è valido fino al {when}.',

@@ -18,6 +18,13 @@ export const prices: AreaTranslation<typeof english> = {
   removeLoss:
     'Le nuove chiamate costeranno quanto indicato nella configurazione o nel listino. Se nessuno dei due ha un prezzo per il modello, le sue chiamate non hanno un costo.',
   removed: 'Prezzo rimosso',
+  meteredUntil: 'Misurato in byte fino al {time}',
+  clearMeter: 'Rimuovi misurazione',
+  clearMeterMenu: 'Rimuovi misurazione…',
+  clearMeterNamed: 'Rimuovi la misurazione di {name}',
+  clearMeterEffect:
+    'Le nuove chiamate sono conteggiate in base all’utilizzo indicato dal provider. Se il modello supera di nuovo un limite, le sue risposte sono di nuovo misurate in byte.',
+  meterCleared: 'Misurazione rimossa',
   provider: 'Provider',
   model: 'Modello',
   choose: 'Scegli un provider',

@@ -65,4 +65,6 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': '価格を設定',
   'price.delete': '価格を削除',
   'target.price': '価格',
+  'meter.delete': 'バイト数での計測を解除',
+  'target.model': 'モデル',
 }

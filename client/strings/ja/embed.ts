@@ -138,6 +138,7 @@ export const embed: AreaTranslation<typeof english> = {
   identity: '訪問者の本人確認',
   identityAbout:
     'サーバーはこのシークレットで訪問者が誰であるかに署名します。定義で visitors.identity を設定した場合にのみ有効です。',
+  openIdentityFields: '定義のフィールドを開く',
   noSecret: 'このエージェントには訪問者シークレットがありません。',
   secretCreated: 'シークレットの作成: {when}。',
   previousSecret: '以前のシークレットは {when} まで有効です。',

@@ -18,6 +18,13 @@ export const prices: AreaTranslation<typeof english> = {
   removeLoss:
     '以後の呼び出しには、設定ファイルまたは価格表の価格が適用されます。どちらにもモデルの価格がない場合、呼び出しの費用は計算されません。',
   removed: '価格を削除しました',
+  meteredUntil: '{time} までバイト数で計測',
+  clearMeter: '計測を解除',
+  clearMeterMenu: '計測を解除…',
+  clearMeterNamed: '{name} の計測を解除',
+  clearMeterEffect:
+    '新しい呼び出しは、プロバイダーが報告する使用量で計算されます。モデルが再び上限を超えると、応答は再びバイト数で計測されます。',
+  meterCleared: '計測を解除しました',
   provider: 'プロバイダー',
   model: 'モデル',
   choose: 'プロバイダーを選択',

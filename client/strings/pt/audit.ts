@@ -65,4 +65,6 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': 'Preço definido',
   'price.delete': 'Preço excluído',
   'target.price': 'preço',
+  'meter.delete': 'Medição removida',
+  'target.model': 'modelo',
 }

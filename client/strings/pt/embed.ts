@@ -135,6 +135,7 @@ export const embed: AreaTranslation<typeof english> = {
   identity: 'Identidade dos visitantes',
   identityAbout:
     'Seu servidor assina com este segredo quem é um visitante. Ele só tem efeito se a definição contém visitors.identity.',
+  openIdentityFields: 'Abrir os campos da definição',
   noSecret: 'Este agente não tem segredo de visitantes.',
   secretCreated: 'Segredo criado {when}.',
   previousSecret: 'O segredo anterior é válido até {when}.',

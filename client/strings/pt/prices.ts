@@ -18,6 +18,13 @@ export const prices: AreaTranslation<typeof english> = {
   removeLoss:
     'As novas chamadas passam a custar o que a configuração ou a lista de preços indica. Se nenhuma tiver um preço para o modelo, suas chamadas ficam sem custo.',
   removed: 'Preço removido',
+  meteredUntil: 'Medido em bytes até {time}',
+  clearMeter: 'Remover medição',
+  clearMeterMenu: 'Remover medição…',
+  clearMeterNamed: 'Remover a medição de {name}',
+  clearMeterEffect:
+    'As novas chamadas são contadas pelo uso que o provedor informa. Se o modelo exceder um limite novamente, suas respostas voltam a ser medidas em bytes.',
+  meterCleared: 'Medição removida',
   provider: 'Provedor',
   model: 'Modelo',
   choose: 'Escolha um provedor',

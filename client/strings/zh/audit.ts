@@ -65,4 +65,6 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': '已设置价格',
   'price.delete': '已删除价格',
   'target.price': '价格',
+  'meter.delete': '已清除计量',
+  'target.model': '模型',
 }

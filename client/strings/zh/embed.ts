@@ -130,6 +130,7 @@ export const embed: AreaTranslation<typeof english> = {
   keyOnly: '智能体密钥，仅用于聊天。指令绝不会发送到页面。',
   identity: '访客身份',
   identityAbout: '您的服务器使用此密钥对访客身份进行签名。仅当定义中设置了 visitors.identity 时才有效。',
+  openIdentityFields: '打开定义中的字段',
   noSecret: '此智能体没有访客密钥。',
   secretCreated: '密钥创建于 {when}。',
   previousSecret: '之前的密钥在 {when} 之前有效。',

@@ -5,7 +5,7 @@ import { renderAmount } from '../schema.ts'
 import { EVENT_ID_LENGTH, EVENT_PREFIX, type EventRow } from './outbox.ts'
 import { crossThresholds, EXHAUSTED } from './thresholds.ts'
 
-export interface CounterChange {
+interface CounterChange {
   readonly budget: BudgetRow
   /** The counter before the change. */
   readonly row: CounterRow

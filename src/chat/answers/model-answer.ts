@@ -126,7 +126,7 @@ export const askForCompletion: Ask = async (backend, request, span, options) => 
 }
 
 /** The bytes of an answer that was collected from a stream. */
-export type CollectedBytes = AnswerBytes & Pick<ModelAnswer, 'isEnded'>
+type CollectedBytes = AnswerBytes & Pick<ModelAnswer, 'isEnded'>
 
 export class WholeAnswer implements ModelAnswer {
   readonly names = undefined

@@ -34,7 +34,7 @@ import { commandActor, createDeps, toPublicId, withConversations, withDatabase }
 import { print, printNotice, printResult, renderTable, renderTime, toVisible } from '../output.ts'
 import { runInterruptible } from '../signals.ts'
 
-export interface FilterOptions {
+interface FilterOptions {
   /** The parent key, or its id; undefined for all keys. */
   readonly key?: string
   readonly agent?: string
@@ -45,6 +45,7 @@ export interface FilterOptions {
   readonly search?: string
   readonly channel?: string
   readonly mode?: string
+  readonly assignee?: string
   readonly visitor?: string
   readonly tag?: string
   readonly rating?: string

@@ -1,10 +1,12 @@
 /** Compares the counters of budgets with their reservations and with the sums of days. */
 import { sql } from 'kysely'
 import type { BudgetRow } from '../../budgets/budget-store.ts'
+import { readMeters } from '../../budgets/meter-operations.ts'
 import type { Config } from '../../config/config.ts'
 import type { Database } from '../../db/database.ts'
 import { openDatabase } from '../../db/open.ts'
 import { systemClock, unixSeconds } from '../../lib/clock.ts'
+import { renderTime } from '../output.ts'
 import { type Diagnostic, ok, warn } from './diagnostic.ts'
 
 const check = 'budgets'
@@ -22,10 +24,29 @@ export async function checkBudgets(config: Config): Promise<Diagnostic[]> {
   const opened = await openDatabase({ ...config, role: 'command' }).catch(() => undefined)
   if (opened === undefined) return []
   try {
-    return await compareBudgets(opened.db, unixSeconds(systemClock))
+    return [
+      ...(await compareBudgets(opened.db, unixSeconds(systemClock))),
+      ...(await checkMeters(opened.db, config)),
+    ]
   } finally {
     await opened.close()
   }
+}
+
+/** Names the models whose answers budgets measure in bytes. */
+async function checkMeters(db: Database, { providers }: Config): Promise<Diagnostic[]> {
+  const models = (await readMeters(db, systemClock)).map(
+    ({ provider, model, until }) => `${provider}/${model} until ${renderTime(until)}`,
+  )
+  const metered = providers.filter((one) => one.kind === 'gateway' && one.metering === 'bytes')
+  const configured = metered.map(({ name }) => `${name}/*`)
+  const message = (names: readonly string[]) =>
+    `budgets measure the answers of these models in bytes: ${names.join(', ')}`
+  const advice = 'each exceeded a bound; `parley budgets meters clear` trusts a model again'
+  return [
+    ...(configured.length === 0 ? [] : [ok(check, `${message(configured)} (metering: bytes)`)]),
+    ...(models.length === 0 ? [] : [warn(check, `${message(models)}; ${advice}`)]),
+  ]
 }
 
 async function compareBudgets(db: Database, nowSeconds: number): Promise<Diagnostic[]> {

@@ -34,12 +34,12 @@ interface ItemsLine {
 
 export type ConversationLine = ExportedTurn | ItemsLine
 
-export type ExportLine =
+type ExportLine =
   | (ConversationLine & { readonly conversation: ExportedConversation })
   | { readonly object: 'export.end'; readonly turns: number }
 
 /** The rows of an export, and the data that their items refer to. */
-export interface ExportSource {
+interface ExportSource {
   readonly database: ConversationDatabase
   readonly data: ItemData
 }

@@ -30,6 +30,8 @@ export interface ConversationFilter {
   readonly to?: number | undefined
   readonly channel?: ConversationRow['channel'] | undefined
   readonly mode?: ConversationRow['mode'] | undefined
+  /** The person who answers. */
+  readonly assignee?: string | undefined
   readonly visitorId?: string | undefined
   readonly tag?: string | undefined
   readonly rating?: 'up' | 'down' | undefined
@@ -66,10 +68,11 @@ export function whereIndexed<Output>(
 
 /** Returns the conditions of the other filters, except for `search`. */
 export function listConditions(eb: Builder, filter: ConversationFilter): Expression<SqlBool>[] {
-  const { channel, mode, tag, minTokens, status } = filter
+  const { channel, mode, assignee, tag, minTokens, status } = filter
   const conditions: Expression<SqlBool>[] = []
   if (channel !== undefined) conditions.push(eb('channel', '=', channel))
   if (mode !== undefined) conditions.push(eb('mode', '=', mode))
+  if (assignee !== undefined) conditions.push(eb('assignee', '=', assignee))
   if (minTokens !== undefined)
     conditions.push(eb(eb('prompt_tokens', '+', eb.ref('completion_tokens')), '>=', minTokens))
   if (tag !== undefined)

@@ -22,6 +22,9 @@ const filters = {
   to: second().optional().meta({ description: 'Created before this time (Unix seconds).' }),
   channel: z.enum(['widget', 'api', 'console']).optional(),
   mode: z.enum(['model', 'waiting', 'person']).optional(),
+  assignee: label().optional().meta({
+    description: 'The person who answers: an email address or a name; `me` for the caller.',
+  }),
   visitor: reference().optional().meta({ description: 'Id of a visitor.' }),
   tag: label().optional().meta({ description: 'Tag of the conversation.' }),
   rating: z.enum(['up', 'down']).optional().meta({ description: 'Rating of a turn.' }),

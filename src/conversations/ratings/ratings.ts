@@ -84,7 +84,7 @@ export async function unrateTurn(
   return { object: 'rating.deleted', deleted: true }
 }
 
-export function renderRating({ source, value, reason, comment, created_at, updated_at }: RatingRow): Rating {
+function renderRating({ source, value, reason, comment, created_at, updated_at }: RatingRow): Rating {
   return {
     object: 'rating',
     source,

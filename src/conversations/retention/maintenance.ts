@@ -55,7 +55,7 @@ export type MaintenanceDependencies = Pick<
   readonly onExpired?: (counts: ReadonlyMap<string, number>) => Promise<void>
 }
 
-export interface Maintained {
+interface Maintained {
   readonly conversations: number
   readonly eventLogs: number
   readonly idempotencyKeys: number

@@ -1,9 +1,13 @@
 /** Prepares webhook events for changes to conversations. */
+import type { Logger } from 'pino'
 import type { ConversationDb } from '../../db/open.ts'
+import type { Clock } from '../../lib/clock.ts'
 import { deleteTextsOf, insertDeliveries } from '../../webhooks/deliveries.ts'
 import type { EventPublisher } from '../../webhooks/dependencies.ts'
 import type { NewDelivery, Subscribers } from '../../webhooks/events.ts'
 import { type NewItem, textOf } from '../item-store.ts'
+
+const RETRY_AFTER_MS = 500
 
 interface About {
   readonly tenantId: string
@@ -29,20 +33,38 @@ export async function prepareCreated(
   )
 }
 
+interface RetryDeps {
+  readonly webhooks?: Publisher
+  readonly clock: Pick<Clock, 'wait'>
+  readonly log: Pick<Logger, 'warn'>
+}
+
 /**
  * Prepares the event of a turn that ends with an error; its transaction adds the status, the mode and the
- * revision.
+ * revision. Repeats this until the webhooks can be read, because a turn must end even if the database is
+ * busy. After `closing` aborts, the turn ends without the event.
  */
 export async function prepareFailed(
-  publisher: Publisher,
-  { tenantId, agentId, conversationId }: About,
-  turnId: string,
+  deps: RetryDeps,
+  { tenantId, agentId, conversationId, turnId }: About & { readonly turnId: string },
   failure: { readonly code: string } | undefined,
+  closing: AbortSignal,
 ): Promise<readonly NewDelivery[]> {
   if (failure === undefined) return []
-  const subscribers = await publisher?.find()
   const data = { turn_id: turnId, error_code: failure.code }
-  return subscribers?.prepare({ type: 'turn.failed', tenantId, agentId, conversationId, data }) ?? []
+  for (;;) {
+    try {
+      const subscribers = await deps.webhooks?.find()
+      return subscribers?.prepare({ type: 'turn.failed', tenantId, agentId, conversationId, data }) ?? []
+    } catch (error) {
+      if (closing.aborted) {
+        deps.log.warn({ err: error, turnId }, 'could not report a failed turn to webhooks')
+        return []
+      }
+      deps.log.warn({ err: error, turnId }, 'could not read webhooks for a failed turn; will retry')
+      await deps.clock.wait(RETRY_AFTER_MS, closing).catch(() => {})
+    }
+  }
 }
 
 const modeEvents = {

@@ -1,5 +1,6 @@
 /** Defines the API schemas of prices. */
 import { z } from 'zod'
+import { ModelMeter } from '../../budgets/meter-operations.ts'
 import { jsonObject, modelId, reference, searchText, singleLine } from '../../lib/schema-bounds.ts'
 import { PriceEntries, PriceEntry } from '../../prices/schema.ts'
 
@@ -110,6 +111,9 @@ export const TablePrice = z
       description: 'Number of calls without a price in the last 30 days, across all parent keys.',
     }),
     override: PriceOverride.nullable(),
+    meter: ModelMeter.nullable().meta({
+      description: 'Set while budgets measure the answers of the model in bytes.',
+    }),
   })
   .meta({ id: 'TablePrice' })
 export type TablePrice = z.output<typeof TablePrice>

@@ -2,6 +2,8 @@
  * Lists the prices of all models: those that providers list, those with a set price, and those that were
  * called.
  */
+import { renderMeter } from '../../budgets/meter-operations.ts'
+import type { ModelMeters } from '../../budgets/model-meters.ts'
 import type { Config } from '../../config/config.ts'
 import type { Database } from '../../db/database.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -21,6 +23,7 @@ export interface TableDeps {
   readonly models: Pick<ModelCatalogue, 'list'>
   readonly prices: PriceBook
   readonly priceOverrides: Pick<LivePrices, 'list'>
+  readonly meters: Pick<ModelMeters, 'list'>
 }
 
 /** @throws ServiceError `invalid_value` if `after` is not the id of a listed model. */
@@ -39,22 +42,25 @@ export async function readPriceTable(deps: TableDeps, query: PriceTableQuery): P
 /** Lists models without a price that were called first, then all others by id. */
 export async function listPrices(deps: TableDeps): Promise<TablePrice[]> {
   const { config, clock, models, prices, priceOverrides } = deps
+  const meters = new Map(deps.meters.list().map((one) => [`${one.provider}/${one.model}`, one]))
   const unpriced = new Map(
     (await listUnpricedModels(deps)).map((one) => [`${one.provider}/${one.model}`, one]),
   )
   const overrides = new Map(priceOverrides.list().map((one) => [`${one.provider}/${one.model}`, one]))
-  const named = new Map<string, PricedModel>([...unpriced, ...overrides])
+  const named = new Map<string, PricedModel>([...unpriced, ...overrides, ...meters])
   for (const { provider, backendId } of models.list())
     named.set(`${provider}/${backendId}`, { provider, model: backendId })
   for (const id of Object.keys(config.prices.configured)) named.set(id, splitId(id))
   const listed = [...named].map(([id, { provider, model }]): TablePrice => {
     const price = prices.find(provider, model, clock.now())
     const override = overrides.get(id)
+    const meter = meters.get(id)
     return {
       ...{ id, provider, model, source: price?.source ?? null, price_id: price?.id ?? null },
       ...{ entry: price?.entry ?? null, date: price?.date ?? null },
       unpriced_requests: unpriced.get(id)?.requests ?? 0,
       override: override === undefined ? null : renderOverride(override),
+      meter: meter === undefined ? null : renderMeter(meter),
     }
   })
   return listed.toSorted((one, other) => missingOf(other) - missingOf(one) || (one.id < other.id ? -1 : 1))

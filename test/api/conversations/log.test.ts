@@ -67,6 +67,20 @@ describe('the filters of the conversation list', () => {
     expect(await find({ channel: 'widget', to: second })).toEqual([])
   })
 
+  test('select conversations by the person who answers, also for the caller', async () => {
+    const { app, find, store } = await start()
+    const [mine, hers] = [await store('Hello'), await store('Hello')]
+    await store('Hello')
+    await change(app, mine, 'takeover')
+    await change(app, hers, 'takeover', { name: 'Ana' })
+    expect(await find({ assignee: 'me' })).toEqual([mine])
+    expect(await find({ assignee: 'Ana' })).toEqual([hers])
+    expect(await find({ assignee: 'Ana', mode: 'waiting' })).toEqual([])
+    const { text } = await app.call('GET', '/v1/conversations/export?assignee=me')
+    expect(text).toContain(mine)
+    expect(text).not.toContain(hers)
+  })
+
   test('select a tag that is written with combining marks', async () => {
     const { app, find, store } = await start()
     const id = await store('Hello')

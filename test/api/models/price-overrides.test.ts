@@ -239,7 +239,7 @@ describe('GET /v1/manager/admin/prices', () => {
     expect(others).toEqual(others.toSorted())
     expect(data[0]).toEqual({
       ...{ id: 'gateway/spare', provider: 'gateway', model: 'spare', source: null, price_id: null },
-      ...{ entry: null, date: null, unpriced_requests: 2, override: null },
+      ...{ entry: null, date: null, unpriced_requests: 2, override: null, meter: null },
     })
     expect(data.find(({ id }: { id: string }) => id === 'far/old')).toMatchObject({
       ...{ source: 'override', entry: shown, date: '2026-11-20', unpriced_requests: 0 },

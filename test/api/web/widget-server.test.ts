@@ -1,6 +1,6 @@
 /** Tests how the server delivers the widget's files and controls which pages may embed its frame. */
 import { createHash } from 'node:crypto'
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -67,12 +67,6 @@ test("the widget's loader can be read by any page and cached for five minutes", 
     'cross-origin-resource-policy': 'cross-origin',
     'x-content-type-options': 'nosniff',
   })
-})
-
-test("the widget's loader has at most 6.5 KB when compressed", async () => {
-  const { loader } = await readManifest()
-  const { size } = await stat(new URL(`../../../dist/widget/${loader.file}.br`, import.meta.url))
-  expect(size).toBeLessThan(6.5 * 1024)
 })
 
 test("the widget's versioned loader is immutable and matches its digest", async () => {

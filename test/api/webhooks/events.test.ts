@@ -1,16 +1,24 @@
 /** Tests which events webhooks receive for changes to conversations, and with which data. */
+import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { chatRequest } from '../../support/chat-harness.ts'
 import { maintain, storeChat } from '../../support/conversations.ts'
-import { openConversations, storingAgent } from '../../support/stored-chats.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { createLineLog } from '../../support/log-lines.ts'
+import { startMeteredProvider } from '../../support/metered-provider.ts'
+import { listTurns, openConversations, storingAgent } from '../../support/stored-chats.ts'
 import { beginSession, say } from '../../support/visitors.ts'
 import { allowLoopback, createWebhook, deliverDue, startReceiver } from '../../support/webhook-receiver.ts'
 
 const all = ['conversation.created', 'conversation.deleted', 'turn.failed']
 
-async function startWithWebhook(fields: object = {}, env: Readonly<Record<string, string>> = {}) {
-  const app = await startApp({ ...allowLoopback, ...env })
+async function startWithWebhook(
+  fields: object = {},
+  env: Readonly<Record<string, string>> = {},
+  options: Parameters<typeof startApp>[1] = {},
+) {
+  const app = await startApp({ ...allowLoopback, ...env }, options)
   const receiver = await startReceiver()
   const webhook = await createWebhook(app, { url: receiver.url, events: all, ...fields })
   const { agent_id: agentId, agent_key: agentKey } = await app.createAgent(storingAgent())
@@ -67,6 +75,34 @@ describe('an event', () => {
       turn_id: expect.stringMatching(/^turn_/),
       revision: expect.any(Number),
     })
+  })
+
+  test('is sent for a failed turn even if the database rejects the first attempt to read the webhooks', async () => {
+    const { log, lines } = createLineLog()
+    const clock = createFakeClock()
+    const rename = (from: string, to: string) =>
+      sql.raw(`alter table ${from} rename to ${to}`).execute(app.service.deps.db)
+    const provider = await startMeteredProvider(async () => {
+      await expect.poll(() => listTurns(app)).toHaveLength(1)
+      await rename('webhooks', 'away')
+      // The service caches the webhooks for ten seconds.
+      clock.advance(11)
+      return { status: 400 }
+    })
+    const gateway = { PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: provider.url }
+    const { app, receiver, agentId } = await startWithWebhook({ events: ['turn.failed'] }, gateway, {
+      clock,
+      log,
+    })
+    const answer = app.call('POST', '/v1/chat/completions', {
+      body: chatRequest('hello', { model: `agent/${agentId}` }),
+    })
+    await expect.poll(() => lines.join('')).toContain('could not read webhooks for a failed turn; will retry')
+    await rename('away', 'webhooks')
+    expect((await answer).status).toBe(400)
+    expect(await listTurns(app)).toMatchObject([{ status: 'failed' }])
+    await deliverDue(app)
+    expect(receiver.received.map(({ body }) => body.type)).toEqual(['turn.failed'])
   })
 
   test('is sent when a conversation is created over the API, and when it is deleted', async () => {

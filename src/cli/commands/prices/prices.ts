@@ -1,5 +1,6 @@
 /** Implements the `prices` commands, which list, show, check and import model prices. */
 import { randomBytes } from 'node:crypto'
+import { readMeters } from '../../../budgets/meter-operations.ts'
 import type { Actor } from '../../../identity/audit.ts'
 import { StartupError } from '../../../lib/errors.ts'
 import { listPrices } from '../../../models/price-operations.ts'
@@ -15,7 +16,9 @@ export function list(isJson: boolean): Promise<void> {
   return withPrices((deps, prices) =>
     withModels(deps, async (models) => {
       const overrides = await listOverrides(deps.db)
-      const listed = await listPrices({ ...deps, models, prices, priceOverrides: { list: () => overrides } })
+      const meters = await readMeters(deps.db, deps.clock)
+      const stored = { priceOverrides: { list: () => overrides }, meters: { list: () => meters } }
+      const listed = await listPrices({ ...deps, models, prices, ...stored })
       if (isJson) return print(JSON.stringify(listed))
       const cells = listed.map(({ id, source, date, entry, unpriced_requests: calls }) => [
         ...[id, rateOf(entry, 'input'), rateOf(entry, 'output')],

@@ -3,8 +3,11 @@ import { request as sendHttp } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { setBudget } from '../../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../../src/identity/audit.ts'
+import { asAdmin, root } from '../../support/admin.ts'
 import { openApp, startApp, type TestApp } from '../../support/app.ts'
+import { auditRowsOf } from '../../support/audit.ts'
 import { writeConfigFile } from '../../support/config-file.ts'
+import { behindProxy } from '../../support/console.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import {
   type HostilePlan,
@@ -276,6 +279,46 @@ describe('with the metering `bytes`', () => {
     }
     expect(provider.requests).toHaveLength(4)
     expect((await readCounter(app)).reserved).toBe(0)
+  })
+})
+
+describe('an administrator', () => {
+  const admin = { ...behindProxy, PARLEY_ADMIN_EMAILS: root }
+  const meterOf = (app: TestApp) => ({
+    ...{ object: 'model_meter', provider: 'far', model: 'hostile', metering: 'bytes', reason: 'bytes' },
+    until: app.service.deps.clock.now() / 1000 + DAY_SECONDS,
+  })
+  const path = '/model-meters/far/hostile'
+
+  test('lists the models that are measured in bytes, and clears one', async () => {
+    const { app } = await start(() => ({ pieces: 100_000 }), { env: admin })
+    expect((await asAdmin(app, 'GET', '/model-meters')).body).toEqual({ object: 'list', data: [] })
+    await stream(app, { max_tokens: 100 })
+    await app.service.deps.violations.flush()
+    const meter = meterOf(app)
+    expect((await asAdmin(app, 'GET', '/model-meters')).body).toEqual({ object: 'list', data: [meter] })
+    const { body } = await asAdmin(app, 'GET', '/prices?q=far/hostile')
+    expect(body.data).toMatchObject([{ id: 'far/hostile', meter }])
+    const rows = await auditRowsOf(app, async () => {
+      const { body: deleted } = await asAdmin(app, 'DELETE', path)
+      expect(deleted).toEqual({ provider: 'far', model: 'hostile', deleted: true })
+    })
+    expect(rows).toMatchObject([
+      { action: 'meter.delete', target_kind: 'model', target_id: 'far/hostile', tenant: null },
+    ])
+    expect((await asAdmin(app, 'DELETE', path)).status).toBe(404)
+    expect((await stream(app, { max_tokens: 100 })).text.length).toBeGreaterThan(400)
+  })
+
+  test('is the only caller that can list or clear meters', async () => {
+    const { app } = await start(() => ({ pieces: 100_000 }), { env: admin })
+    await stream(app, { max_tokens: 100 })
+    for (const [method, rest] of [
+      ['GET', '/model-meters'],
+      ['DELETE', path],
+    ] as const)
+      expect((await app.call(method, `/v1/manager/admin${rest}`)).status).toBe(403)
+    expect(readMeters(app)).toHaveLength(1)
   })
 })
 

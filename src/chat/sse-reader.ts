@@ -90,10 +90,21 @@ export function plainEnd(text: string, start: number): number {
 export function countPlainBytes(text: string, start: number, end: number): number {
   let bytes = 0
   let backslash = text.indexOf('\\', start)
-  for (let at = text.indexOf(DELTA_KEY, start); at !== -1 && at < end; at = text.indexOf(DELTA_KEY, at)) {
-    // Skips the name of the only field.
-    const value = text.indexOf('":', at + DELTA_KEY.length) + 2
-    const from = text.indexOf('"', value) + 1
+  // Events usually differ only in their texts, so that the last event shows where to look first.
+  let opening = ''
+  let offset = 0
+  for (let event = start; event < end; ) {
+    const next = text.indexOf(BOUNDARY, event) + BOUNDARY.length
+    let from = event + offset
+    // A position in a later event would hide the text of this one.
+    if (opening === '' || from >= next || !text.startsWith(opening, from - opening.length)) {
+      const delta = text.indexOf(DELTA_KEY, event)
+      // Skips the name of the only field.
+      const value = text.indexOf('":', delta + DELTA_KEY.length) + 2
+      from = text.indexOf('"', value) + 1
+      opening = text.slice(delta, from)
+      offset = from - event
+    }
     let to = text.indexOf('"', from)
     if (backslash !== -1 && backslash < from) backslash = text.indexOf('\\', from)
     if (backslash === -1 || backslash > to) bytes += to - from
@@ -103,7 +114,7 @@ export function countPlainBytes(text: string, start: number, end: number): numbe
       const written = Buffer.from(text.slice(from - 1, to + 1), 'latin1').toString('utf8')
       bytes += Buffer.byteLength(JSON.parse(written) as string)
     }
-    at = to
+    event = next
   }
   return bytes
 }

@@ -32,13 +32,16 @@ behavior:
 `
 
 /** Builds a chat completion request with four messages. */
-export function chatRequest(key: string, options: { model?: string; stream: boolean }): Buffer {
-  const { model, stream } = options
+export function chatRequest(
+  key: string,
+  options: { model?: string; stream: boolean; maxTokens?: number },
+): Buffer {
+  const { model, stream, maxTokens = 400 } = options
   const body = JSON.stringify({
     model,
     messages,
     temperature: 0.4,
-    max_tokens: 400,
+    max_tokens: maxTokens,
     ...(stream && { stream }),
   })
   return post('/v1/chat/completions', key, body)

@@ -106,7 +106,7 @@ test('a price can be set for a model that no provider lists, and the table can b
   await dialogOf(page).getByRole('combobox', { name: 'Provider' }).selectOption('gateway')
   await field(page, 'Model').fill('tuned/mine')
   await field(page, 'Input').fill('1')
-  await field(page, 'Each request').fill('0.001')
+  await field(page, 'Per request').fill('0.001')
   await expectView(page, 'prices-set')
   await page.keyboard.press('Enter')
   await page.getByText('Price saved').waitFor()

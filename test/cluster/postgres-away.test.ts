@@ -139,6 +139,23 @@ describe('during a database outage', () => {
     expect([await reserve(app.key), await reserve(limited)]).toEqual(['no budget', 'service_unavailable'])
   })
 
+  test('calls without a budget are answered for the two seconds in which keys are cached, and others get 503', async () => {
+    const clock = createFakeClock()
+    const app = await startApp({ DATABASE_URL: server.urlOf('postgres') }, { clock })
+    const limited = await createTenant(app)
+    const { deps } = app.service
+    await setBudget(deps, serviceActor, { kind: 'parent', tenantId: limited.slice(4, 16) }, { day: 9_000 })
+    const ask = async (key: string) => {
+      const body = { model: 'mock', messages: [{ role: 'user', content: 'hello' }] }
+      return (await app.call('POST', '/v1/chat/completions', { key, body })).status
+    }
+    expect([await ask(app.key), await ask(limited)]).toEqual([200, 200])
+    await server.stop()
+    expect([await ask(app.key), await ask(limited)]).toEqual([200, 503])
+    clock.advance(2)
+    expect([await ask(app.key), await ask(limited)]).toEqual([503, 503])
+  })
+
   test('a running call settles its budget once when the database is available again', async () => {
     const app = await startOnServer()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 90_000 })

@@ -4,7 +4,7 @@ const api = [
   'admin/*',
   'agents/*',
   'artifacts/{access,bin,console,endings,list,page,serving,status,jobs-events,jobs-hook,jobs-refused,uploads-*}',
-  'budgets/{adjustments,api,budgets,defaults,degrade,degrade-policy,degrade-turns,events,grants,subjects,unpriced,usd,usd-reservations,visitors}',
+  'budgets/{adjustments,agent-keys,api,budgets,defaults,degrade,degrade-policy,degrade-turns,events,grants,rounds,schedules.property,subjects,unpriced,usd,usd-reservations,visitors}',
   'chat/{agent-*,breaker,concurrent-streams,failures,fallbacks,interruptions,models,rpc,stream}',
   'console/{claimed-data,claims,console,cross-site,identity,sign-in}',
   'conversations/{activity,conversations,deletion,diagnostics,handover-calls,inline-data,log,log-export,main-line,ratings,responses,retention,search.property,tool-data,turn-control,turns,unstored}',

@@ -191,17 +191,18 @@ describe('a sequence of events that is forwarded without parsing', () => {
   })
 
   test('is counted as the bytes of its texts', () => {
+    const said = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('\\', '"', '\n"\\'))
     const texts = fc.array(
-      fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('\\', '"', '\n"\\')),
+      fc.tuple(said, fc.constantFrom(1, 1, 1, 300), fc.constantFrom('content', 'content', 'reasoning')),
     )
     const isEscaped = fc.boolean()
     fc.assert(
       fc.property(texts, isEscaped, isEscaped, (written, escapesAll, isSpaced) => {
         const run = written
-          .map((content) => {
+          .map(([content, length, field]) => {
             const json = JSON.stringify({
-              ...names,
-              choices: [{ index: 0, delta: { content }, finish_reason: null }],
+              ...{ ...names, id: 'x'.repeat(length) },
+              choices: [{ index: 0, delta: { [field]: content }, finish_reason: null }],
             })
             const shown = escapesAll
               ? json.replace(
@@ -220,6 +221,18 @@ describe('a sequence of events that is forwarded without parsing', () => {
       }),
       { numRuns: 2_000 },
     )
+  })
+
+  test('is counted completely if the events have different lengths', () => {
+    const toEvent = (id: string) =>
+      encodeEvent({
+        ...{ ...names, id },
+        choices: [{ index: 0, delta: { content: 'four' }, finish_reason: null }],
+      })
+    const short = toEvent('')
+    // The text of the first event is as far from its start as that of the third from the second one's.
+    const run = Buffer.concat([toEvent('x'.repeat(short.length)), short, short, short])
+    expect(countPlainBytes(run.toString('latin1'), 0, run.length)).toBe(16)
   })
 
   test('never contains invalid JSON', () => {

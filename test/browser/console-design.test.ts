@@ -140,17 +140,13 @@ describe('the design system page', () => {
       await page.getByRole('button', { name: 'Open dialog' }).click()
       await page.getByRole('dialog', { name: 'Revoke key' }).waitFor()
       expect(await listAxeFaults(page)).toEqual([])
-      expect(await compareDialog(page, `design-dialog-${colorScheme}`)).toEqual(
-        [],
-      )
+      expect(await compareDialog(page, `design-dialog-${colorScheme}`)).toEqual([])
       await page.keyboard.press('Escape')
       await page.getByRole('dialog').waitFor({ state: 'detached' })
       await page.getByRole('button', { name: 'Open palette' }).click()
       await page.getByLabel('Search for a command').fill('proactive')
       await page.getByText('Proactive rules').waitFor()
-      expect(
-        await compareDialog(page, `design-palette-${colorScheme}`),
-      ).toEqual([])
+      expect(await compareDialog(page, `design-palette-${colorScheme}`)).toEqual([])
     },
   )
 

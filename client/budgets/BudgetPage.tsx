@@ -1,10 +1,11 @@
 /** Shows one budget: its state, its fields, and the visitors or conversations that have used it. */
 import './budgets.css'
-import { ActionIcon, Alert, Anchor, Breadcrumbs, Button, Code, Group, Menu, Stack, Text } from '@mantine/core'
+import { Alert, Anchor, Breadcrumbs, Button, Code, Group, Stack, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { Facts } from '../components/Facts.tsx'
+import { MoreActions } from '../components/MoreActions.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { Ago, TextLink } from '../components/text.tsx'
@@ -54,16 +55,9 @@ function KnownBudget({ budget }: { readonly budget: Budget }) {
             {t('budgets.raise')}
           </Button>
         ) : null}
-        <Menu position="bottom-end">
-          <Menu.Target>
-            <ActionIcon variant="default" size={36} aria-label={t('agents.moreActions')}>
-              <Icon name="dots" />
-            </ActionIcon>
-          </Menu.Target>
-          <Menu.Dropdown>
-            <BudgetMenuItems budget={budget} setDoing={setDoing} />
-          </Menu.Dropdown>
-        </Menu>
+        <MoreActions>
+          <BudgetMenuItems budget={budget} setDoing={setDoing} />
+        </MoreActions>
       </PageHeader>
       <Stack gap="lg">
         {isOwn ? null : (

@@ -1,10 +1,11 @@
 /** Shows one webhook with its deliveries. */
 import './webhooks.css'
-import { ActionIcon, Anchor, Breadcrumbs, Button, Code, Menu, Stack, Title } from '@mantine/core'
+import { Anchor, Breadcrumbs, Button, Code, Stack, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { Facts } from '../components/Facts.tsx'
+import { MoreActions } from '../components/MoreActions.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
@@ -47,16 +48,9 @@ function KnownWebhook({ webhook }: { readonly webhook: Webhook }) {
           >
             {t('webhooks.test')}
           </Button>
-          <Menu position="bottom-end">
-            <Menu.Target>
-              <ActionIcon variant="default" size={36} aria-label={t('agents.moreActions')}>
-                <Icon name="dots" />
-              </ActionIcon>
-            </Menu.Target>
-            <Menu.Dropdown>
-              <WebhookMenuItems webhook={webhook} setDoing={setDoing} />
-            </Menu.Dropdown>
-          </Menu>
+          <MoreActions>
+            <WebhookMenuItems webhook={webhook} setDoing={setDoing} />
+          </MoreActions>
         </PageHeader>
       </div>
       <Stack gap="lg">

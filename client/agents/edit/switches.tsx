@@ -9,36 +9,36 @@ interface SwitchProps {
   readonly about?: string
 }
 
-/** Edits a permission that is granted unless the definition denies it. */
-export function PermissionSwitch({ path, label, about }: SwitchProps) {
+interface FieldSwitchProps extends SwitchProps {
+  readonly isOn: (value: unknown) => boolean
+  /** The values that the field gets when the switch is on and off; undefined removes the field. */
+  readonly values: readonly [on: unknown, off: unknown]
+}
+
+/** Edits a field that has one value while the switch is on, and another one while it is off. */
+function FieldSwitch({ path, label, about, isOn, values: [on, off] }: FieldSwitchProps) {
   const { value, error, isDisabled, attributes, set } = useField(path)
   return (
     <Switch
       {...attributes}
       label={label}
       description={about}
-      checked={value !== false}
+      checked={isOn(value)}
       error={error}
       disabled={isDisabled}
-      onChange={({ currentTarget: { checked } }) => set(checked ? undefined : false)}
+      onChange={({ currentTarget: { checked } }) => set(checked ? on : off)}
     />
   )
 }
 
+/** Edits a permission that is granted unless the definition denies it. */
+export function PermissionSwitch(props: SwitchProps) {
+  return <FieldSwitch {...props} isOn={(value) => value !== false} values={[undefined, false]} />
+}
+
 /** Edits an option that is off unless the definition turns it on. */
-export function OptionSwitch({ path, label, about }: SwitchProps) {
-  const { value, error, isDisabled, attributes, set } = useField(path)
-  return (
-    <Switch
-      {...attributes}
-      label={label}
-      description={about}
-      checked={value === true}
-      error={error}
-      disabled={isDisabled}
-      onChange={({ currentTarget: { checked } }) => set(checked ? true : undefined)}
-    />
-  )
+export function OptionSwitch(props: SwitchProps) {
+  return <FieldSwitch {...props} isOn={(value) => value === true} values={[true, undefined]} />
 }
 
 interface PresenceSwitchProps extends SwitchProps {
@@ -47,17 +47,12 @@ interface PresenceSwitchProps extends SwitchProps {
 }
 
 /** Adds or removes a mapping that turns a feature on. */
-export function PresenceSwitch({ path, label, about, initial }: PresenceSwitchProps) {
-  const { value, error, isDisabled, attributes, set } = useField(path)
+export function PresenceSwitch({ initial, ...props }: PresenceSwitchProps) {
   return (
-    <Switch
-      {...attributes}
-      label={label}
-      description={about}
-      checked={value !== undefined && value !== null}
-      error={error}
-      disabled={isDisabled}
-      onChange={({ currentTarget: { checked } }) => set(checked ? initial : undefined)}
+    <FieldSwitch
+      {...props}
+      isOn={(value) => value !== undefined && value !== null}
+      values={[initial, undefined]}
     />
   )
 }

@@ -25,7 +25,7 @@ export function Composer({ conversation: { id }, handover: { mode, isMine, assig
   const isEmpty = text.trim() === ''
   const submit = () => {
     if (isEmpty) return
-    send(id, text.trim())
+    send(id, text.trim(), mode === 'person')
     setText('')
   }
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {

@@ -24,12 +24,14 @@ export function OutgoingMessages({ messages }: { readonly messages: readonly Out
 }
 
 function OutgoingState({ message }: { readonly message: Outgoing }) {
-  const { state, problem } = message
+  const { state, problem, isHandedBack = false } = message
   const texts = {
     sending: t('conversations.sending'),
     stored: t('conversations.sending'),
     waiting: t('conversations.notSentYet'),
-    failed: t('conversations.notSent', { problem: problem ?? '' }),
+    failed: isHandedBack
+      ? t('conversations.notSentHandedBack')
+      : t('conversations.notSent', { problem: problem ?? '' }),
   }
   return (
     <p className="transcript-state" data-state={state} role="status">
@@ -37,7 +39,7 @@ function OutgoingState({ message }: { readonly message: Outgoing }) {
       {state === 'sending' || state === 'stored' ? null : (
         <>
           <Anchor component="button" type="button" size="xs" onClick={() => retry(message)}>
-            {t('common.tryAgain')}
+            {isHandedBack ? t('conversations.takeOverAndSend') : t('common.tryAgain')}
           </Anchor>
           <Anchor component="button" type="button" size="xs" onClick={() => discard(message)}>
             {t('common.discard')}

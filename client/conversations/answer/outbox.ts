@@ -3,7 +3,7 @@ import { useSyncExternalStore } from 'react'
 import { api, queryClient } from '../../api.ts'
 import { toFailure } from '../../failure.ts'
 import { pause } from '../../follow-stream.ts'
-import { itemsQuery, loadConversation, loadNewerItems } from '../queries.ts'
+import { conversationQuery, itemsQuery, loadConversation, loadNewerItems } from '../queries.ts'
 
 /** A message that is not stored yet, or whose stored item is not loaded yet. */
 export interface Outgoing {
@@ -11,12 +11,16 @@ export interface Outgoing {
   readonly clientId: string
   readonly conversationId: string
   readonly text: string
+  /** Whether a person answered when the message was written, so that it must not take the conversation over. */
+  readonly isReply: boolean
   /** `waiting` after a failed attempt that will be repeated; `failed` if the server rejected the message. */
   readonly state: 'sending' | 'waiting' | 'failed' | 'stored'
   /** Unix seconds. */
   readonly writtenAt: number
   /** Why the server rejected the message. */
   readonly problem?: string
+  /** True if the server rejected the message because no person answers the conversation. */
+  readonly isHandedBack?: boolean
 }
 
 /** Key in `sessionStorage`, which survives a reload, but not the closing of the tab. */
@@ -40,15 +44,16 @@ function subscribe(listener: () => void): () => void {
 }
 
 /** Sends a message after the earlier ones of the same conversation. */
-export function send(conversationId: string, text: string): void {
+export function send(conversationId: string, text: string, isReply: boolean): void {
   const clientId = crypto.randomUUID()
   const writtenAt = Math.floor(Date.now() / 1_000)
-  change([...messages, { clientId, conversationId, text, state: 'sending', writtenAt }])
+  change([...messages, { clientId, conversationId, text, isReply, state: 'sending', writtenAt }])
   void drain(conversationId)
 }
 
-export function retry({ clientId, conversationId }: Outgoing): void {
-  update(clientId, { state: 'sending' })
+/** Sends a message again. If the conversation was handed back, the message takes it over. */
+export function retry({ clientId, conversationId, isReply, isHandedBack = false }: Outgoing): void {
+  update(clientId, { state: 'sending', isReply: isReply && !isHandedBack, isHandedBack: false })
   pauses.get(conversationId)?.abort()
   void drain(conversationId)
 }
@@ -90,18 +95,28 @@ async function drain(conversationId: string): Promise<void> {
 }
 
 /** Returns false if the attempt must be repeated. */
-async function attempt({ conversationId, clientId, text }: Outgoing): Promise<boolean> {
+async function attempt({ conversationId, clientId, text, isReply }: Outgoing): Promise<boolean> {
   try {
-    await api.conversations.sendMessage.mutate({ conversation_id: conversationId, client_id: clientId, text })
+    await api.conversations.sendMessage.mutate({
+      ...{ conversation_id: conversationId, client_id: clientId, text },
+      ...(isReply && { if_mode: 'person' }),
+    })
   } catch (thrown) {
-    const { status, message } = toFailure(thrown)
+    const { status, message, code } = toFailure(thrown)
     const isLost = status === 0 || status === 401 || status === 429 || status >= 500
     update(clientId, isLost ? { state: 'waiting' } : { state: 'failed', problem: message })
-    if (!isLost) void loadConversation(queryClient, conversationId).catch(() => undefined)
+    if (!isLost) void reload(conversationId, isReply && code === 'wrong_mode' ? clientId : undefined)
     return !isLost
   }
   await markStored(clientId, () => loadSent(conversationId))
   return true
+}
+
+/** Loads the conversation after it has rejected a message, which may be because no person answers it. */
+async function reload(conversationId: string, replyId: string | undefined): Promise<void> {
+  await loadConversation(queryClient, conversationId).catch(() => undefined)
+  const mode = queryClient.getQueryData(conversationQuery(conversationId).queryKey)?.parley?.mode
+  if (replyId !== undefined && mode !== 'person') update(replyId, { isHandedBack: true })
 }
 
 async function loadSent(conversationId: string): Promise<void> {

@@ -188,6 +188,7 @@ export const conversations: AreaTranslation<typeof english> = {
   sending: 'جارٍ الإرسال…',
   notSentYet: 'لم تُرسل بعد. يعيد Parley المحاولة عند عودة الاتصال.',
   notSent: 'لم تُرسل: {problem}',
+  notSentHandedBack: 'لم تُرسل لأنك لم تعد تجيب عن هذه المحادثة.',
   aboutTab: 'المحادثة',
   facts: 'المعلومات',
   why: 'السبب',

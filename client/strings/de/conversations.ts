@@ -167,6 +167,7 @@ export const conversations: AreaTranslation<typeof english> = {
   sending: 'Wird gesendet …',
   notSentYet: 'Noch nicht gesendet. Parley versucht es erneut, sobald die Verbindung besteht.',
   notSent: 'Nicht gesendet: {problem}',
+  notSentHandedBack: 'Nicht gesendet, weil Sie diese Unterhaltung nicht mehr führen.',
   aboutTab: 'Unterhaltung',
   facts: 'Angaben',
   why: 'Warum',

@@ -162,6 +162,7 @@ export const conversations = {
   sending: 'Sending…',
   notSentYet: 'Not sent yet. Parley tries again when the connection is back.',
   notSent: 'Not sent: {problem}',
+  notSentHandedBack: 'Not sent, because you no longer answer this conversation.',
   aboutTab: 'Conversation',
   facts: 'Facts',
   why: 'Why',

@@ -166,6 +166,7 @@ export const conversations: AreaTranslation<typeof english> = {
   sending: 'Enviando…',
   notSentYet: 'Aún no enviado. Parley lo reintenta cuando vuelva la conexión.',
   notSent: 'No enviado: {problem}',
+  notSentHandedBack: 'No enviado, porque ya no responde en esta conversación.',
   aboutTab: 'Conversación',
   facts: 'Datos',
   why: 'Por qué',

@@ -166,6 +166,7 @@ export const conversations: AreaTranslation<typeof english> = {
   sending: 'Envoi…',
   notSentYet: 'Pas encore envoyé. Parley réessaie dès que la connexion est rétablie.',
   notSent: 'Non envoyé : {problem}',
+  notSentHandedBack: 'Non envoyé, car vous ne répondez plus dans cette conversation.',
   aboutTab: 'Conversation',
   facts: 'Informations',
   why: 'Pourquoi',

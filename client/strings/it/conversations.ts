@@ -166,6 +166,7 @@ export const conversations: AreaTranslation<typeof english> = {
   sending: 'Invio…',
   notSentYet: 'Non ancora inviato. Parley riprova quando torna la connessione.',
   notSent: 'Non inviato: {problem}',
+  notSentHandedBack: 'Non inviato, perché non risponde più in questa conversazione.',
   aboutTab: 'Conversazione',
   facts: 'Dati',
   why: 'Perché',

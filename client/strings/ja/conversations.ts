@@ -165,6 +165,7 @@ export const conversations: AreaTranslation<typeof english> = {
   sending: '送信しています…',
   notSentYet: 'まだ送信されていません。接続が回復すると再試行します。',
   notSent: '送信できませんでした: {problem}',
+  notSentHandedBack: 'この会話の担当ではなくなったため、送信されませんでした。',
   aboutTab: '会話',
   facts: '情報',
   why: '理由',

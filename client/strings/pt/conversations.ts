@@ -166,6 +166,7 @@ export const conversations: AreaTranslation<typeof english> = {
   sending: 'Enviando…',
   notSentYet: 'Ainda não enviado. O Parley tenta novamente quando a conexão voltar.',
   notSent: 'Não enviado: {problem}',
+  notSentHandedBack: 'Não enviado, porque você não responde mais nesta conversa.',
   aboutTab: 'Conversa',
   facts: 'Dados',
   why: 'Por quê',

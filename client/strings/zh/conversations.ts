@@ -164,6 +164,7 @@ export const conversations: AreaTranslation<typeof english> = {
   sending: '正在发送…',
   notSentYet: '尚未发送。连接恢复后 Parley 会重试。',
   notSent: '未发送：{problem}',
+  notSentHandedBack: '未发送，因为您已不再负责此对话。',
   aboutTab: '对话',
   facts: '信息',
   why: '原因',

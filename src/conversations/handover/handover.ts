@@ -98,7 +98,11 @@ export class Handover {
   async answer(
     place: Place,
     person: Person,
-    { text, clientId }: { readonly text: string; readonly clientId: string },
+    {
+      text,
+      clientId,
+      mayTakeOver,
+    }: { readonly text: string; readonly clientId: string; readonly mayTakeOver: boolean },
   ): Promise<Stored> {
     const item = toTextItem({ author: 'person', text, name: person.name, clientId }, this.deps.random)
     const row = await this.find(place)
@@ -111,7 +115,7 @@ export class Handover {
       this.store(row, { item, modes: ['person'], assignee: person.assignee, answerDue: null })
     const takeOver = () =>
       this.change(row, { ...toTakeover(person), isAnswered: true, messages: [item], clientId })
-    const { conversation, repeated } = await (row.mode === 'person'
+    const { conversation, repeated } = await (row.mode === 'person' || !mayTakeOver
       ? store()
       : takeOver().catch((error) => {
           // The same person has taken over with another request at the same time.

@@ -43,14 +43,16 @@ export async function sendMessage(
     readonly text: string
     readonly client_id: string
     readonly name?: string | undefined
+    readonly if_mode?: 'person' | undefined
   },
 ): Promise<StoredMessage> {
   const { conversation: row } = await findOwn(context.deps, context.caller.tenantId, input.conversation_id)
-  if (row.mode !== 'person') await audit(context, 'conversation.take_over', row)
+  const mayTakeOver = input.if_mode === undefined
+  if (row.mode !== 'person' && mayTakeOver) await audit(context, 'conversation.take_over', row)
   const { conversation, item } = await context.deps.conversations.handover.answer(
     placeOf(context, input),
     personOf(context, input.name),
-    { text: input.text, clientId: input.client_id },
+    { text: input.text, clientId: input.client_id, mayTakeOver },
   )
   return { conversation_id: conversation.id, mode: conversation.mode, turn: null, item: toOwnedItem(item) }
 }

@@ -37,6 +37,10 @@ export const MessageInput = ConversationReference.extend({
   text: MessageText,
   client_id: ClientId,
   name: Name,
+  if_mode: z.literal('person').optional().meta({
+    description:
+      'Stores the message only if a person answers the conversation, so that the request does not take it over.',
+  }),
 })
 
 export const HandoverBody = HandoverInput.omit({ conversation_id: true }).meta({ id: 'ConversationHandover' })

@@ -302,3 +302,17 @@ test('the metrics count waiting conversations, and the audit log records takeove
     })),
   )
 })
+
+test('a message with if_mode does not take the conversation over', async () => {
+  const { app, id } = await startConversation(harness)
+  const rejected = await answer(app, id, 'Hello.', { if_mode: 'person' })
+  expect([rejected.status, rejected.body.error]).toMatchObject([409, { code: 'wrong_mode', mode: 'model' }])
+  await change(app, id, 'takeover')
+  const repeated = { if_mode: 'person', client_id: randomUUID() }
+  expect((await answer(app, id, 'Hello.', repeated)).status).toBe(200)
+  await change(app, id, 'handback')
+  // The message was stored before.
+  expect((await answer(app, id, 'Hello.', repeated)).status).toBe(200)
+  expect((await answer(app, id, 'Hello again.', { if_mode: 'person' })).status).toBe(409)
+  expect((await app.call('GET', `/v1/conversations/${id}`)).body.parley.mode).toBe('model')
+})

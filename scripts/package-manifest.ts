@@ -26,6 +26,7 @@ export function renderManifest(own: OwnManifest) {
       '.': entry('src/index'),
       './client': entry('client/rpc/index'),
       './react': entry('dist/widget/react', 'dist/widget/types/react/index'),
+      './widget': { types: './dist/widget/types/loader/index.d.ts' },
       './openapi.json': './openapi.json',
       './package.json': './package.json',
     },

@@ -1,13 +1,15 @@
 /** Shows every design token and component of the console, for developers and the visual regression test. */
 import './design.css'
 import { Alert, Badge, Button, Group, Stack, Switch, Text, Textarea, TextInput, Title } from '@mantine/core'
-import type { ReactNode } from 'react'
 import { CodeBlock } from '../components/CopyButton.tsx'
 import { type Column, DataTable } from '../components/DataTable.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import { Status } from '../components/Status.tsx'
 import { Icon } from '../shell/icons.tsx'
+import { ControlSections } from './ControlSections.tsx'
+import { Section } from './Section.tsx'
+import { TokenSections } from './TokenSections.tsx'
 
 export function DesignPage() {
   return (
@@ -35,6 +37,7 @@ export function DesignPage() {
             </Text>
           </Stack>
         </Section>
+        <TokenSections />
         <Section title="Buttons">
           <Group gap="xs">
             <Button leftSection={<Icon name="plus" size={16} />}>Create agent</Button>
@@ -55,6 +58,7 @@ export function DesignPage() {
             <Switch label="Store conversations" defaultChecked />
           </div>
         </Section>
+        <ControlSections />
         <Section title="Status">
           <Group gap="lg">
             <Status tone="good">Completed</Status>
@@ -93,7 +97,7 @@ export function DesignPage() {
         <Section title="Code">
           <CodeBlock
             what="Embed code"
-            code={'<script src="/embed/parley.js" data-key="agnt_key-…"></script>'}
+            code={'<script src="/embed/parley.js" data-api-key="agnt_key-…"></script>'}
           />
         </Section>
       </div>
@@ -105,6 +109,7 @@ const colors = [
   ...['canvas', 'surface', 'raised', 'line', 'line-strong', 'edge', 'text', 'muted', 'placeholder'],
   ...['accent', 'accent-hover', 'accent-text', 'accent-soft'],
   ...['good', 'good-soft', 'warn', 'warn-soft', 'bad', 'bad-soft'],
+  ...['code-key', 'code-value', 'code-comment'],
 ]
 
 interface ExampleRow {
@@ -122,17 +127,6 @@ const columns: readonly Column<ExampleRow>[] = [
   { name: 'providers.status', render: () => <Status tone="good">Completed</Status> },
   { name: 'usage.requests', isNumber: true, render: ({ requests }) => requests.toLocaleString('en') },
 ]
-
-function Section({ title, children }: { readonly title: string; readonly children: ReactNode }) {
-  return (
-    <section>
-      <Title order={2} mb="sm">
-        {title}
-      </Title>
-      {children}
-    </section>
-  )
-}
 
 function Swatch({ name }: { readonly name: string }) {
   return (

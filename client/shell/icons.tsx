@@ -63,6 +63,8 @@ const paths = {
 
 export type IconName = keyof typeof paths
 
+export const iconNames = Object.keys(paths) as readonly IconName[]
+
 /** Hidden from screen readers, because the text or button next to it has a name. */
 export function Icon({ name, size = 18 }: { readonly name: IconName; readonly size?: number }) {
   return (

@@ -29,7 +29,7 @@ async function openWith(yaml: string): Promise<OpenFrame> {
 }
 
 const suggestion = ({ frame }: OpenFrame) =>
-  frame.getByRole('list', { name: 'Suggestions' }).getByText('text')
+  frame.getByRole('list', { name: 'Suggestions' }).getByText('How does this work?')
 
 /** Returns the bodies of all chat requests that follow. */
 function watchChats({ page }: OpenFrame): readonly string[] {
@@ -50,7 +50,7 @@ describe.each([
     await suggestion(opened).waitFor()
     expect(await listAxeFaults(opened.frame)).toEqual([])
     await suggestion(opened).click()
-    await visibleText(opened.frame, 'You said: text').waitFor()
+    await visibleText(opened.frame, 'You said: How does this work?').waitFor()
     await suggestion(opened).waitFor()
     expect(await opened.frame.getByRole('list', { name: 'Suggestions' }).count()).toBe(1)
     expect(await opened.frame.locator('article.user').count()).toBe(2)

@@ -177,3 +177,23 @@ test('the component can be rendered on a server', async () => {
   const page = createElement('main', null, createElement(ParleyChat, { apiKey: 'k' }), createElement(Status))
   expect(renderToString(page)).toBe('<main>[false,false,false,null]</main>')
 })
+
+test('the hook calls listeners for events, and changes the user and the visitor', async () => {
+  const opened = await openPage()
+  await show(opened, '{ autoOpen: true }')
+  const { page } = opened
+  await expect.poll(async () => (await status(opened)).isReady, { timeout: 20_000 }).toBe(true)
+  await page.evaluate(`
+    heardRoles = []
+    stop = chat.on('message', ({ role }) => heardRoles.push(role))
+    chat.setUser('customer-17')`)
+  const frame = page.frameLocator('parley-chat iframe')
+  await frame.getByRole('textbox').fill('Hello')
+  await frame.getByRole('button', { name: 'Send', exact: true }).click()
+  await expect.poll(() => page.evaluate('heardRoles'), { timeout: 20_000 }).toEqual(['user', 'assistant'])
+  await page.evaluate('chat.setUser("customer-18")')
+  await frame.getByText('You said: Hello').waitFor({ state: 'detached' })
+  await page.evaluate('stop(); chat.setUser("customer-17")')
+  await frame.getByText('You said: Hello').waitFor()
+  expect(await page.evaluate('heardRoles')).toEqual(['user', 'assistant'])
+})

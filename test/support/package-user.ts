@@ -5,6 +5,7 @@ export const typedProgram = `
 import { type CompletedUpload, type Config, createService, type HostTools, parseConfig, type Service } from 'parley'
 import { type AppRouter, type Client, createClient, type Inputs, isTRPCClientError, type Outputs } from 'parley/client'
 import { ParleyChat, type ParleyChatProps, useParleyChat } from 'parley/react'
+import type { ParleyChatConfig, WidgetEvents } from 'parley/widget'
 import { createElement } from 'react'
 
 const seen: CompletedUpload[] = []
@@ -38,6 +39,14 @@ const props: ParleyChatProps = { apiKey: 'agnt_key-x', theme: 'dark' }
 export const Chat = () => (useParleyChat().isReady ? null : createElement(ParleyChat, props))
 // @ts-expect-error: there is no such theme.
 export const Wrong = () => createElement(ParleyChat, { theme: 'plaid' })
+
+const config: ParleyChatConfig = { apiKey: 'agnt_key-x', theme: 'dark', onUnread: ({ count }) => count.toFixed() }
+window.ParleyChatConfig = config
+window.ParleyChat?.on?.('message', ({ role }: WidgetEvents['message']) => role.trim())
+// @ts-expect-error: there is no such method.
+window.ParleyChat?.fly
+// @ts-expect-error: there is no such option.
+window.ParleyChatConfig = { colour: 'red' }
 `
 
 /** A strict tsconfig that also checks the package's declaration files. */

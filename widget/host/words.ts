@@ -8,7 +8,7 @@ export const launcherNames: Readonly<Record<string, string>> = {
   es: 'Abrir el chat|Cerrar el chat',
   fr: 'Ouvrir la discussion|Fermer la discussion',
   he: 'פתיחת הצ׳אט|סגירת הצ׳אט',
-  it: 'Apri la chat|Chiudi la chat',
+  it: 'Apri chat|Chiudi chat',
   ja: 'チャットを開く|チャットを閉じる',
   pt: 'Abrir o chat|Fechar o chat',
   zh: '打开聊天|关闭聊天',

@@ -27,7 +27,7 @@ export function createApi(parts: WidgetParts, attributes: GivenOptions): Created
     mountIfWaiting()
     whenParsed(() => {
       if (page.widget) act(page.widget)
-      else log('warn', 'call mount first')
+      else log('warn', 'not mounted')
     })
   }
 

@@ -7,6 +7,7 @@ import type { GivenOptions } from '../host/read-options.ts'
 import { recordWebMcp } from '../host/webmcp.ts'
 import type { CreatedApi, ParleyChat } from './api.ts'
 import { createApi } from './api.ts'
+import type { QueuedCall } from './index.ts'
 
 const script = findScript()
 recordWebMcp()
@@ -27,18 +28,8 @@ function importScript(url: string): Promise<unknown> {
   return import(/* @vite-ignore */ url)
 }
 
-/** A call made before the script loaded: a method's name and its arguments. */
-type QueuedCall = readonly [name: string, ...given: never[]]
-
 /** Name of the second script; the build sets it. */
 declare const EXTRAS_FILE: string
-
-declare global {
-  interface Window {
-    ParleyChatConfig?: GivenOptions
-    ParleyChat?: Partial<ParleyChat> & { q?: { push(call: QueuedCall): unknown } }
-  }
-}
 
 /** Runs once per page; a second copy of the script has no effect. */
 function installApi({ api, autoMount }: CreatedApi): ParleyChat {

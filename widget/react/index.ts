@@ -1,5 +1,12 @@
 /** Exports `parley/react`: the chat widget as a React component, and its hook. */
-export type { ChatMessageEvent, Insertion, SendResult, Share, WidgetError } from '../host/events.ts'
+export type {
+  ChatMessageEvent,
+  Insertion,
+  SendResult,
+  Share,
+  WidgetError,
+  WidgetEvents,
+} from '../host/events.ts'
 export type { WidgetErrorCode } from '../messages.ts'
 export type { PageTool, ProactiveRule, ToolAnnotations } from '../options.ts'
 export { ParleyChat, type ParleyChatProps } from './ParleyChat.ts'

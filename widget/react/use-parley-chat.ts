@@ -1,5 +1,6 @@
 /** Provides the hook that reads and controls the page's widget. */
 import { useSyncExternalStore } from 'react'
+import { listen, type WidgetEvents } from '../host/events.ts'
 import { sharedPage, type WidgetState } from '../host/page.ts'
 
 export interface ParleyChatHandle extends WidgetState {
@@ -14,6 +15,12 @@ export interface ParleyChatHandle extends WidgetState {
   prefill(text: string): void
   /** Replaces the context until the `context` prop changes to another object. */
   setContext(context: Record<string, unknown>): void
+  /** Calls the listener for each event; returns a function that removes it. */
+  on<Name extends keyof WidgetEvents>(name: Name, listener: (detail: WidgetEvents[Name]) => void): () => void
+  /** Shows the conversation of another signed-in user until the `user` prop changes. */
+  setUser(user?: string): void
+  /** Shows the conversations of the user whom the JWT identifies until the `visitorToken` prop changes. */
+  setVisitor(token?: string): void
   /** Deletes the conversations with this agent that this browser has stored. */
   logout(): void
   /** Removes the identified user's conversation and token, and calls `getVisitorToken` again. */
@@ -33,6 +40,9 @@ const actions = {
   resetVisitor: () => sharedPage().widget?.send('resetVisitor'),
   sendMessage: (text: string) => sharedPage().widget?.send('send', text),
   prefill: (text: string) => sharedPage().widget?.send('prefill', text),
+  on: listen,
+  setUser: (user?: string) => sharedPage().widget?.configure({ user }),
+  setVisitor: (visitorToken?: string) => sharedPage().widget?.configure({ visitorToken }),
   setContext: (context: Record<string, unknown>) => sharedPage().widget?.configure({ context }),
 }
 

@@ -116,11 +116,15 @@ function makeText(body: JsonObject, { text, wordCount }: Directives): string {
   return results.map(({ content }) => `The tool answered: ${toText(content)}`).join('\n')
 }
 
+/** The questions that the mock suggests to the widget; a schema alone would give the word "text". */
+const followUps = ['How does this work?', 'Can you give me an example?', 'What should I do next?']
+
 function makeJson(format: unknown, text: string): string | undefined {
   if (!isJsonObject(format)) return undefined
   if (format.type === 'json_object') return JSON.stringify({ answer: text })
   if (format.type !== 'json_schema') return undefined
-  const schema = isJsonObject(format.json_schema) ? format.json_schema.schema : undefined
+  const { name, schema } = isJsonObject(format.json_schema) ? format.json_schema : {}
+  if (name === 'follow_ups') return JSON.stringify({ questions: followUps })
   const instance = sampleSchema(schema ?? { type: 'object' })
   if (instance !== undefined) return JSON.stringify(instance)
   const message = 'response_format: the mock provider could not generate an instance of this schema'

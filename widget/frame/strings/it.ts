@@ -18,8 +18,8 @@ export const it: Strings = {
   jumpToLatest: 'Vai ai più recenti',
   startersLabel: 'Suggerimenti',
 
-  openChat: 'Apri la chat',
-  closeChat: 'Chiudi la chat',
+  openChat: 'Apri chat',
+  closeChat: 'Chiudi chat',
   expand: 'Ingrandisci',
   shrink: 'Riduci',
   menu: 'Altre azioni',

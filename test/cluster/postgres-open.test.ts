@@ -129,9 +129,7 @@ describe('PostgreSQL migrations', () => {
       '0001_create_a': { up: (on) => on.schema.createTable('a').addColumn('id', 'text').execute() },
       '0002_fail': { up: (on) => on.schema.createTable('a').addColumn('id', 'text').execute() },
     }
-    expect(await startupErrorOf(applyPostgresMigrations(db, steps))).toContain(
-      'Migration 0002_fail failed',
-    )
+    expect(await startupErrorOf(applyPostgresMigrations(db, steps))).toContain('Migration 0002_fail failed')
     expect(await query(url, `select tablename from pg_tables where schemaname = 'public'`)).toEqual([])
   })
 })

@@ -2,6 +2,7 @@
  * Runs the reservations and settlements of this process in one transaction at a time, so that many calls
  * share one commit (ADR 0084).
  */
+import { setImmediate } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
@@ -178,6 +179,8 @@ export class Gate {
 
   private async runAll(): Promise<void> {
     while (this.hasNew) {
+      // Waits for the other requests that the event loop has read, so that they share the transaction.
+      await setImmediate()
       this.hasNew = false
       const waiting = [...this.waiting]
       for (let at = 0; at < waiting.length || this.settling.length > 0; ) {

@@ -59,10 +59,12 @@ export class CallCost {
     const tokens = { ...(reported ?? noTokens), prompt, completion }
     this.addTokens(tokens)
     const { price } = this
-    if (price?.source === 'free' || (prompt === 0 && completion === 0)) return 0n
+    const hasTokens = prompt > 0 || completion > 0
+    // Providers charge fees for an answer even if they report no tokens.
+    if (price?.source === 'free' || (!hasTokens && reported === undefined)) return 0n
     const cost = price && costOf(price, tokens, { atMs: this.atMs, ...this.readFees(price, usage) })
     if (cost === undefined) {
-      this.isUnpriced = true
+      this.isUnpriced ||= hasTokens
       return 0n
     }
     if (this.total + cost.total <= MOST_NANO) {

@@ -60,6 +60,13 @@ describe('the cost of a call', () => {
     expect(await lastCall(app)).toMatchObject({ cost: '0.000415', rounds: 1, cached_tokens: 600 })
   })
 
+  test('contains the fee for an answer without tokens', async () => {
+    const none = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
+    const app = await startPriced({ tokens: 0, usage: none }, createFakeClock(NOON + 1))
+    await sendChat(app, '', model)
+    expect(await lastCall(app)).toMatchObject({ cost: '0.0001', prompt_tokens: 0, completion_tokens: 0 })
+  })
+
   test('uses the price at the start of the request, which is stored with the call', async () => {
     const clock = createFakeClock(NOON)
     const app = await startPriced({ usage }, clock)

@@ -32,8 +32,12 @@ export const ModelMeter = z
   .meta({ id: 'ModelMeter' })
 export type ModelMeter = z.output<typeof ModelMeter>
 
-const MeterList = z.strictObject({ object: z.literal('list'), data: z.array(ModelMeter) })
-const MeterDeleted = z.strictObject({ provider: z.string(), model: z.string(), deleted: z.literal(true) })
+const MeterList = z
+  .strictObject({ object: z.literal('list'), data: z.array(ModelMeter) })
+  .meta({ id: 'ModelMeterList' })
+const MeterDeleted = z
+  .strictObject({ provider: z.string(), model: z.string(), deleted: z.literal(true) })
+  .meta({ id: 'ModelMeterDeleted' })
 
 export function renderMeter(meter: MeterRow): ModelMeter {
   return { object: 'model_meter', ...meter }

@@ -36,7 +36,12 @@ const MeterList = z
   .strictObject({ object: z.literal('list'), data: z.array(ModelMeter) })
   .meta({ id: 'ModelMeterList' })
 const MeterDeleted = z
-  .strictObject({ provider: z.string(), model: z.string(), deleted: z.literal(true) })
+  .strictObject({
+    object: z.literal('model_meter'),
+    provider: z.string(),
+    model: z.string(),
+    deleted: z.literal(true),
+  })
   .meta({ id: 'ModelMeterDeleted' })
 
 export function renderMeter(meter: MeterRow): ModelMeter {
@@ -107,7 +112,7 @@ export const meterOperations = {
       await clearMeter(deps, actorOf(context), input)
       deps.meters.drop(input.provider, input.model)
       deps.meters.invalidate()
-      return { ...input, deleted: true as const }
+      return { object: 'model_meter' as const, ...input, deleted: true as const }
     },
   }),
 }

@@ -301,7 +301,7 @@ describe('an administrator', () => {
     expect(body.data).toMatchObject([{ id: 'far/hostile', meter }])
     const rows = await auditRowsOf(app, async () => {
       const { body: deleted } = await asAdmin(app, 'DELETE', path)
-      expect(deleted).toEqual({ provider: 'far', model: 'hostile', deleted: true })
+      expect(deleted).toEqual({ object: 'model_meter', provider: 'far', model: 'hostile', deleted: true })
     })
     expect(rows).toMatchObject([
       { action: 'meter.delete', target_kind: 'model', target_id: 'far/hostile', tenant: null },

@@ -1,12 +1,12 @@
 /** Shows the state of an agent's visitor secret, and creates or rotates it. */
-import { Alert, Anchor, Button, Group, NativeSelect, Stack, Text, Title } from '@mantine/core'
+import { Alert, Button, Group, NativeSelect, Stack, Text, Title } from '@mantine/core'
 import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../api.ts'
 import { CodeBlock } from '../components/CopyButton.tsx'
 import { Dialog, DialogForm } from '../components/Dialog.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
+import { TextLink } from '../components/text.tsx'
 import { renderMoment } from '../format.ts'
 import { Icon } from '../shell/icons.tsx'
 import { t } from '../strings/language.ts'
@@ -34,15 +34,15 @@ export function VisitorIdentity({ agentId }: { readonly agentId: string }) {
       <Title order={2}>{t('embed.identity')}</Title>
       <Text size="sm">
         {t('embed.identityAbout')}{' '}
-        <Anchor
-          component={Link}
+        <TextLink
           to="/agents/$agentId"
-          params={{ agentId } as never}
+          params={{ agentId }}
           hash="section-visitors"
-          size="sm"
+          underline="always"
+          inherit
         >
           {t('embed.openIdentityFields')}
-        </Anchor>
+        </TextLink>
       </Text>
       {data === undefined ? (
         error === null ? (

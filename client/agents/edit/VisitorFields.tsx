@@ -1,6 +1,7 @@
 /** Shows the fields that determine how visitors prove their identity. */
-import { Anchor, SimpleGrid, Stack } from '@mantine/core'
-import { Link, useParams } from '@tanstack/react-router'
+import { SimpleGrid, Stack } from '@mantine/core'
+import { useParams } from '@tanstack/react-router'
+import { TextLink } from '../../components/text.tsx'
 import { t } from '../../strings/language.ts'
 import { ChoiceField, LinesField, TextField, useField } from './fields.tsx'
 
@@ -50,15 +51,9 @@ export function VisitorFields() {
             placeholder="plan"
           />
           {agentId === undefined ? null : (
-            <Anchor
-              component={Link}
-              to="/agents/$agentId/embed"
-              params={{ agentId } as never}
-              hash="visitor-identity"
-              size="sm"
-            >
+            <TextLink to="/agents/$agentId/embed" params={{ agentId }} hash="visitor-identity" size="sm">
               {t('editor.openVisitorSecret')}
-            </Anchor>
+            </TextLink>
           )}
         </>
       ) : null}

@@ -79,7 +79,7 @@ describe("an installation's rows", () => {
       `new.name = 'changed'; return new;`,
       /^Table agents: the row with id ".*7" has a different name/,
     ],
-    ['is lost during the copy', 'return null;', /^The row of agents with id ".*7" /],
+    ['is lost during the copy', 'return null;', /^Table agents: the row with id ".*7" /],
   ])('are not copied at all when a row %s', async (_what, body, words) => {
     const url = await createTestDatabase()
     await query(url, `create function meddle() returns trigger language plpgsql as $$ begin ${body} end $$`)

@@ -38,7 +38,7 @@ const spendingScript = (env: Readonly<Record<string, string>>, tenantId: string)
     const call = { tenantId: ${JSON.stringify(tenantId)}, agentId: undefined }
     for (;;) {
       const request = { messages: [{ role: 'user', content: 'Hello.' }], max_tokens: 60 }
-      const reservation = await enforcer.reserve(call, request)
+      const reservation = await enforcer.reserve(call, request, { metering: 'reported' })
       await reservation.settle({ tokens: 60n, usd: 0n })
     }
   }

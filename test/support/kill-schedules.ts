@@ -79,28 +79,35 @@ interface Installation {
   readonly readCounters: (agentId: string) => Promise<readonly CounterRow[]>
 }
 
+/** Number of agents that exist at the same time. Each has two of the 20 budgets that a key may have. */
+const MOST_AGENTS = 8
+
 /** Runs schedules for PARLEY_TEST_SECONDS (40); returns the number of schedules and what happened in them. */
 export async function runKillSchedules(installation: Installation) {
   const seen: Record<string, number> = {}
   const untilMs = performance.now() + runMs
+  const agents: string[] = []
   let index = 0
   for (; index === 0 || performance.now() < untilMs; index++) {
     const [sample] = fc.sample(schedule, { seed: seed + index, numRuns: 1 })
     const name = `schedule of PARLEY_TEST_SEED=${seed + index}`
-    for (const what of await runSchedule(installation, sample as Schedule, name))
+    const agentId = await createAgent(serverOf(installation), installation.key, (sample as Schedule).limit)
+    agents.push(agentId)
+    for (const what of await runSchedule(installation, agentId, sample as Schedule, name))
       seen[what] = (seen[what] ?? 0) + 1
+    if (agents.length > MOST_AGENTS) await deleteAgent(installation, agents.shift() as string)
   }
   return { schedules: index, seen }
 }
 
 async function runSchedule(
   { provider, key, servers, start, readCounters }: Installation,
-  { calls, callers, limit, killAfter, victim }: Schedule,
+  agentId: string,
+  { calls, callers, killAfter, victim }: Schedule,
   name: string,
 ): Promise<readonly string[]> {
   const ledger: Ledger = { input: 0, output: 0 }
   const results: string[] = []
-  const agentId = await createAgent(servers[0] as RunningServer, key, limit)
   const at = victim % servers.length
   let requests = 0
   let isKilled = false
@@ -164,6 +171,8 @@ async function runSchedule(
   const checking = (async () => {
     for (; isRunning; await setImmediate()) await check()
   })()
+  // Is awaited below; until then, its rejection is handled.
+  checking.catch(() => {})
   await Promise.all(
     Array.from({ length: callers }, async (_, caller) => {
       for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
@@ -181,6 +190,20 @@ async function runSchedule(
   await killing
   await check()
   return results
+}
+
+function serverOf({ servers }: Installation): RunningServer {
+  return servers[0] as RunningServer
+}
+
+async function deleteAgent(installation: Installation, id: string): Promise<void> {
+  const { status } = await callServer(
+    serverOf(installation).url,
+    'DELETE',
+    `/v1/agents/${id}`,
+    installation.key,
+  )
+  expect(status).toBeLessThan(300)
 }
 
 /** Creates an agent with a budget of `tokens` tokens and a similar one in US dollars. */

@@ -46,7 +46,7 @@ describe('concurrent calls in two processes', () => {
         const deps = { config, db: opened.db, clock: systemClock, random: randomBytes, log: console, metrics: { budgetRefused() {}, budgetWait: { observe() {} } } }
         const enforcer = new BudgetEnforcer({ ...deps, subjectKey: createSecretKey(Buffer.alloc(32)) })
         const call = { tenantId: ${JSON.stringify(ownerOf(app).tenantId)}, agentId: undefined }
-        const reserve = () => enforcer.reserve(call, { messages: [], max_tokens: 100 })
+        const reserve = () => enforcer.reserve(call, { messages: [], max_tokens: 100 }, { metering: 'reported' })
         const results = await Promise.allSettled(Array.from({ length: 25 }, reserve))
         for (const { reason } of results) if (reason && reason.reason !== 'insufficient_quota') throw reason
         console.log(results.filter(({ status }) => status === 'fulfilled').length)

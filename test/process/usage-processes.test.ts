@@ -58,7 +58,7 @@ const spendingScript = (dataDir: string, tenantId: string) => `
   async function spend() {
     const call = { tenantId: ${JSON.stringify(tenantId)}, agentId: undefined }
     const request = { messages: [{ role: 'user', content: 'Hello.' }], max_tokens: 100 }
-    const reservation = await enforcer.reserve(call, request)
+    const reservation = await enforcer.reserve(call, request, { metering: 'reported' })
     await reservation.settle({ tokens: 60n, usd: 0n })
   }
   console.log('ready')

@@ -19,6 +19,8 @@ export async function digestFile(path: string, signal: AbortSignal): Promise<str
     // Node.js options of the main process, such as `--input-type`, would prevent the thread from starting.
     execArgv: [],
   })
+  // Prevents a crash if the thread fails after the signal has aborted, because `once` then no longer listens.
+  worker.on('error', () => {})
   try {
     // `once` rejects if the thread fails.
     const [digest] = await once(worker, 'message', { signal })

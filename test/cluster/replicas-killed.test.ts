@@ -29,7 +29,8 @@ vi.setConfig({ testTimeout: 300_000 })
 const RECOVERY_MS = 2_000
 
 /** Starts two replicas in separate processes with the same data directory. */
-async function startProcesses(store: SharedStore, more: Readonly<Record<string, string>> = {}) {
+/** Creates an installation; `start` starts one of its servers. */
+async function createInstallation(store: SharedStore, more: Readonly<Record<string, string>> = {}) {
   const folder = await makeFolder()
   const installation = await createReplicaSettings(store)
   const env = { ...installation, ...more, PARLEY_DATA_DIR: join(folder, 'data') }
@@ -39,8 +40,12 @@ async function startProcesses(store: SharedStore, more: Readonly<Record<string, 
     PARLEY_MAX_STREAMS_ADDRESS: '0',
   }
   const start = () => startServer({ folder, env: { ...env, ...off } })
+  return { folder, key: installation.PARLEY_PARENT_KEY as string, start }
+}
+
+async function startProcesses(store: SharedStore, more: Readonly<Record<string, string>> = {}) {
+  const { folder, key, start } = await createInstallation(store, more)
   const servers = [await start(), await start()] as const
-  const key = installation.PARLEY_PARENT_KEY as string
   const targets = servers.map(({ url }): Target => ({ url, key, fetch }))
   return { folder, key, servers, targets: targets as [Target, Target] }
 }
@@ -129,23 +134,21 @@ test("another replica repeats a killed replica's conversion, and the host receiv
   const module = join(gate.folder, 'hooks.mjs')
   await writeFile(module, hooks(events))
   await appendFile(events, '')
-  const { folder, servers, targets } = await startProcesses('PostgreSQL', {
-    ...gate.env,
-    PARLEY_HOOKS: module,
-  })
+  const installation = { ...gate.env, PARLEY_HOOKS: module }
+  const { folder, key, start } = await createInstallation('PostgreSQL', installation)
+  const killed = await start()
   const bytes = await readFile(await makeVideo(join(folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
-  // The replica that receives the upload starts the conversion.
-  const { id } = await createUpload(targets[0], { size: bytes.length, body: bytes })
+  const upload = { size: bytes.length, body: bytes }
+  const { id } = await createUpload({ url: killed.url, key, fetch }, upload)
   await waitUntil(async () => (await countConversions(gate)) === 1, 'ffmpeg runs')
-  await servers[0].crash()
+  // Starts the other replica only now, because it could have taken the job first.
+  const target: Target = { url: (await start()).url, key, fetch }
+  await killed.crash()
   await expect.poll(() => countConversions(gate), { timeout: 120_000 }).toBe(2)
   await gate.open()
-  await expect.poll(async () => (await readStatus(targets[1], id)).state, { timeout: 120_000 }).toBe('ready')
-  expect(await readStatus(targets[1], id)).toMatchObject({ conversion: { result: 'converted' } })
-  await waitUntil(
-    async () => (await readStatus(targets[1], id)).acknowledged === true,
-    'the host is notified',
-  )
+  await expect.poll(async () => (await readStatus(target, id)).state, { timeout: 120_000 }).toBe('ready')
+  expect(await readStatus(target, id)).toMatchObject({ conversion: { result: 'converted' } })
+  await waitUntil(async () => (await readStatus(target, id)).acknowledged === true, 'the host is notified')
   const heard = (await readFile(events, 'utf8')).trim().split('\n')
   expect(heard.length).toBeGreaterThan(0)
   expect(new Set(heard).size).toBe(1)
